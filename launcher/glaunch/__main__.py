@@ -1,0 +1,5 @@
+"""`python -m glaunch`."""
+
+from glaunch.cli import main
+
+main()

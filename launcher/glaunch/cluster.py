@@ -1,0 +1,111 @@
+"""What Slurm said about a cluster at one moment. 100,000 nodes are columns here, not objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """One row a node, in Slurm's own order; all columns have the same length."""
+
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    """NodeAddr: where ssh reaches the node (may differ from its name)."""
+    states: tuple[str, ...]
+    """As Slurm writes it: the base state and its flags joined by `+`, e.g. `IDLE`, `MIXED+DRAIN`, `IDLE+CLOUD+POWERED_DOWN`."""
+    cpus_total: IntArray
+    cpus_allocated: IntArray
+    memory_total_mib: IntArray
+    memory_allocated_mib: IntArray
+    gpus_total: IntArray
+    gpus_allocated: IntArray
+    gpu_types: tuple[str, ...]
+    """`h100`; empty for untyped or no GPUs; several, sorted and joined by `,`, where a node mixes them."""
+    weights: IntArray
+    """Slurm's node Weight: lower is used first."""
+    features: tuple[frozenset[str], ...]
+    partitions: tuple[frozenset[str], ...]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def row(self) -> Mapping[str, int]:
+        """Node name → row."""
+        return MappingProxyType({name: row for row, name in enumerate(self.names)})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NodeTable):
+            return NotImplemented
+        return all(_same(getattr(self, column), getattr(other, column)) for column in self.__dataclass_fields__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _same(one: object, two: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
+        return bool(np.array_equal(one, two))
+    return one == two
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A partition and the limits that a request meets in it; None is no limit."""
+
+    name: str
+    nodes: tuple[str, ...]
+    up: bool
+    default: bool
+    max_time_s: int | None
+    default_time_s: int | None
+    """What a job without --time gets; None where Slurm then gives the maximum."""
+    max_nodes: int | None
+    min_nodes: int
+    allow_accounts: tuple[str, ...]
+    """Empty: all."""
+    allow_groups: tuple[str, ...]
+    allow_qos: tuple[str, ...]
+    over_subscribe: str
+    """NO, EXCLUSIVE, FORCE:n or YES:n as Slurm writes it."""
+    preempt_mode: str
+    job_defaults: Mapping[str, str]
+    """DefCpuPerGPU, DefMemPerGPU where set."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Nodes held for somebody or something; times are seconds since the epoch."""
+
+    name: str
+    nodes: tuple[str, ...]
+    start_s: int
+    end_s: int
+    users: tuple[str, ...]
+    accounts: tuple[str, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=True)
+class Cluster:
+    """A snapshot; never refreshed in place."""
+
+    name: str
+    slurm_version: tuple[int, ...]
+    """(22, 5, 8)."""
+    taken_at_s: float
+    nodes: NodeTable
+    partitions: tuple[Partition, ...]
+    reservations: tuple[Reservation, ...]
+    config: Mapping[str, str]
+    """`scontrol show config`, keys as Slurm writes them; empty where it was not asked."""
+
+    def partition(self, name: str) -> Partition | None:
+        """The partition of that name."""
+        return next((partition for partition in self.partitions if partition.name == name), None)

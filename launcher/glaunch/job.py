@@ -1,0 +1,37 @@
+"""A job as Slurm tells of it."""
+
+from dataclasses import dataclass
+
+OVER = frozenset({"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"})
+"""States after which a job does nothing more. **Source:** squeue(1), JOB STATE CODES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of squeue, `scontrol show job` or sacct; "" or None = not said."""
+
+    id: str
+    """As Slurm prints it: `12`, `12_3` (array task), `12+0` (heterogeneous)."""
+    state: str
+    """PENDING, RUNNING, …: the long form, without a suffix."""
+    reason: str = ""
+    name: str = ""
+    partition: str = ""
+    time_limit_s: int | None = None
+    node_count: int | None = None
+    nodes: str = ""
+    """The hostlist that was granted; "" while pending."""
+    required_nodes: str = ""
+    """ReqNodeList: the pin, or the user's own -w."""
+    exit_code: int = 0
+    exit_signal: int = 0
+    restarts: int = 0
+    start_s: int | None = None
+    """When it started or, while pending, Slurm's estimate; seconds since the epoch."""
+    script: str = ""
+    """Path and arguments of the batch script as squeue's %o shows them."""
+
+    @property
+    def over(self) -> bool:
+        """True when the job will do nothing more."""
+        return self.state in OVER

@@ -1,0 +1,74 @@
+"""All that will be submitted, decided: the script adds nothing to it."""
+
+from dataclasses import dataclass
+
+from glaunch.placement.placement import OrderRow, Placement
+from glaunch.request import Request
+from glaunch.tuning import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class RankLayout:
+    """How ranks lie on nodes: every node carries `tasks_per_node`, the last one in order what is left."""
+
+    tasks: int
+    nodes: int
+    tasks_per_node: int
+    gpus_per_node: int
+    gpu_type: str
+
+    @property
+    def last_node_tasks(self) -> int:
+        """Ranks on the last node of the order."""
+        return self.tasks - self.tasks_per_node * (self.nodes - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One sbatch option, its name without dashes; value None for a switch. `why` is for people ("" = asked for by the user)."""
+
+    name: str
+    value: str | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """How the ranks are started. `argv` is the program as each rank runs it: ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3")."""
+
+    form: str
+    argv: tuple[str, ...]
+    work_dir: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Complete: `plan` shows it, `run` submits it, the job's folder keeps it."""
+
+    submission_id: str
+    name: str
+    folder: str
+    """The job's folder, absolute."""
+    request: Request
+    partition: str
+    time_limit_s: int | None
+    time_limit_why: str
+    layout: RankLayout
+    mode: str
+    """pin (ask for exactly these nodes) or order (Slurm picks, glaunch orders)."""
+    mode_why: str
+    placement: Placement | None
+    """The best set that is free now; None when not enough is free."""
+    best_possible: Placement | None
+    """The best set on the partition's whole fabric, were every node free."""
+    order: tuple[OrderRow, ...]
+    directives: tuple[Option, ...]
+    """#SBATCH lines, in order."""
+    arguments: tuple[Option, ...]
+    """Given to sbatch beside the script and never written into it: the pin, --no-requeue, --parsable."""
+    environment: Environment
+    launch: Launch
+    fabric_source: str
+    cluster_taken_at_s: float
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
