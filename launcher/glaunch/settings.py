@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
 
 Value = str | int | float | bool | None | tuple[str, ...] | Mapping[str, str]
 
@@ -27,32 +30,28 @@ class Settings:
         """Where the key's value was set."""
         return self.entries[key].where
 
+    def _of(self, key: str, kind: type[T]) -> T:
+        value = self.entries[key].value
+        if not isinstance(value, kind):
+            raise TypeError(f"{key} holds {value!r}, not {kind.__name__}")
+        return value
+
     def text(self, key: str) -> str:
         """The value of a key that holds a text."""
-        value = self.entries[key].value
-        assert isinstance(value, str), key
-        return value
+        return self._of(key, str)
 
     def number(self, key: str) -> int:
         """The value of a key that holds a whole number."""
-        value = self.entries[key].value
-        assert isinstance(value, int), key
-        return value
+        return self._of(key, int)
 
     def flag(self, key: str) -> bool:
         """The value of a key that holds true or false."""
-        value = self.entries[key].value
-        assert isinstance(value, bool), key
-        return value
+        return self._of(key, bool)
 
     def words(self, key: str) -> tuple[str, ...]:
         """The value of a key that holds a list of texts."""
-        value = self.entries[key].value
-        assert isinstance(value, tuple), key
-        return value
+        return self._of(key, tuple)
 
     def table(self, key: str) -> Mapping[str, str]:
         """The value of a key that holds names and texts."""
-        value = self.entries[key].value
-        assert isinstance(value, Mapping), key
-        return value
+        return self._of(key, Mapping)  # type: ignore[type-abstract]
