@@ -48,7 +48,8 @@ class History:
 
     def append(self, submission_id: str, moment_s: float, **facts: Any) -> None:  # noqa: ANN401 - JSON
         """Add one line and have it on disk before returning."""
-        line = json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n"
+        # A newline before it too: a torn line of a killed writer must not swallow this one.
+        line = "\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n"
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
