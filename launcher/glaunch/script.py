@@ -4,7 +4,6 @@ What runs on the nodes is not written here but copied as it is (`templates/node/
 plan's numbers. The job's folder then holds everything that a run needs, and `sbatch FOLDER/job.sbatch` runs it again.
 """
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -86,7 +85,6 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
             gather_s=how.gather_s,
             cap_bytes=how.cap_bytes,
             log_root=how.log_root,
-            probe_s=60,
             start_s=60,
         )
     )
@@ -106,9 +104,9 @@ def quote(text: str) -> str:
 
 
 def _command(plan: Plan) -> str:
-    """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job and no limit of an argument list counts."""
+    """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job."""
     words = "".join(f" \\\n    {_shell(word)}" for word in plan.launch.argv)
-    return f"# What every rank runs, word by word, and where.\nwork_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+    return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
 
 
 def _check(plan: Plan, how: Ending) -> None:
@@ -141,8 +139,8 @@ def _shell(text: str) -> str:
 
 
 def _shell_word(text: str) -> str:
-    """As `_shell`, for job.sbatch itself: sbatch refuses a file with a carriage return, so that comes from the variable `cr`."""
-    return _shell(text).replace("\r", "'\"$cr\"'")
+    """As `_shell`, for job.sbatch itself: sbatch refuses a file with a carriage return, so that comes from the variable `gl_cr`."""
+    return _shell(text).replace("\r", "'\"$gl_cr\"'")
 
 
 def _sbatch(value: str, name: str) -> str:
@@ -169,10 +167,6 @@ def _number(value: int) -> str:
     return str(int(value))
 
 
-def _json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)[1:-1]
-
-
 def _environment(templates: Mapping[str, str]) -> "Environment":
     from jinja2 import DictLoader, Environment, StrictUndefined
 
@@ -184,7 +178,6 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         sbatch=_sbatch,
         comment=_comment,
         number=_number,
-        json=_json,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
         variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),
         signal=_named(r"[A-Z0-9+]+", "a signal"),

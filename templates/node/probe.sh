@@ -14,7 +14,7 @@ told() {
 { : >>"$attempt/out/$host.log"; } 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
 # shellcheck source=/dev/null
 . "$folder/command.sh" || told 73 "cannot read $folder/command.sh"
-cd "${work_dir:-.}" 2>/dev/null || told 72 "the working folder $work_dir is not there"
+cd "${gl_work_dir:-.}" 2>/dev/null || told 72 "the working folder $gl_work_dir is not there"
 
 program=$(command -v "$1") || told 127 "$1: not found"
 case $program in

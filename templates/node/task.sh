@@ -2,11 +2,11 @@
 #
 # Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK (MASTER_ADDR, MASTER_PORT, GLAUNCH_LOG_DIR come from the job's script),
 # makes the log folder on this node and records which rank this is on which host.
-attempt=$1 folder=$2 host=${SLURMD_NODENAME:-$(uname -n)}
+gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
 
 RANK=$SLURM_PROCID WORLD_SIZE=${SLURM_STEP_NUM_TASKS:-$SLURM_NTASKS} LOCAL_RANK=$SLURM_LOCALID
 # SLURM_NODEID counts nodes by name; ranks follow the order of the plan, so this node's number is its line in it
-NODE_RANK=$(awk -v host="$host" '$1 == host { print NR - 1; exit }' "$attempt/ordered")
+NODE_RANK=$(awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered")
 # "8(x7),4": the ranks of each node, by SLURM_NODEID
 LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | awk -v node="$SLURM_NODEID" '{
     parts = split($0, part, ",")
@@ -20,15 +20,15 @@ LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | 
 export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
 
 # One speaks for the node, or every line would come once a rank
-say() { [ "$LOCAL_RANK" != 0 ] || echo "glaunch: $host: $*" >&2; }
+say() { [ "$LOCAL_RANK" != 0 ] || echo "glaunch: $gl_host: $*" >&2; }
 
 # The log folder lies in a place where all users may write, so a folder that is there already must be this user's and closed to
 # others. The program runs without it rather than into a stranger's.
 if [ -n "${GLAUNCH_LOG_DIR-}" ]; then
-    mask=$(umask)
+    gl_mask=$(umask)
     umask 077
     mkdir "$GLAUNCH_LOG_DIR" 2>/dev/null
-    umask "$mask"
+    umask "$gl_mask"
     # shellcheck disable=SC2012 # one known name, and ls is everywhere
     case $(LC_ALL=C ls -ldn "$GLAUNCH_LOG_DIR" 2>/dev/null | awk '{ print substr($1, 1, 10), $3; exit }') in
     "drwx------ $(id -u)") ;;
@@ -44,11 +44,10 @@ if [ -n "${GLAUNCH_LOG_DIR-}" ]; then
 fi
 
 # The same process id after exec: a rank can be found again by it
-printf '%s\t%s\t%s\t%s\n' "$RANK" "$host" "$LOCAL_RANK" "$$" >>"$attempt/ranks.d/$host" || say "rank $RANK is not in the rank map"
+printf '%s\t%s\t%s\t%s\n' "$RANK" "$gl_host" "$LOCAL_RANK" "$$" >>"$gl_attempt/ranks.d/$gl_host" || say "rank $RANK is not in the rank map"
 
 # The program and its arguments stand in a file, not on srun's command line: srun takes a lone ":" for the start of another job
 # shellcheck source=/dev/null
-. "$folder/command.sh" || exit 73
-cd "${work_dir:-.}" || exit 72
-unset work_dir
+. "$gl_folder/command.sh" || exit 73
+cd "${gl_work_dir:-.}" || exit 72
 exec "$@"

@@ -12,7 +12,7 @@ failed() { # only the first part: a program that fails so has not said much yet
 }
 
 gone() { # is rank 0's process over? Asked on its own host, and only after it said that it could not bind
-    pid=$(cat "$attempt/ranks.tsv" "$attempt/ranks.d/$host" 2>/dev/null | awk '$1 == 0 { print $4; exit }')
+    pid=$(cat "$attempt/ranks.tsv" "$attempt/ranks.d/$host" 2>/dev/null | awk '$1 == "0" { print $4; exit }')
     [ -n "$pid" ] || return 1
     # shellcheck disable=SC2016 # $1 is for the shell over there
     answer=$(timeout 20 srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$host" --mem=0 --gres=none --input=none \
@@ -24,10 +24,15 @@ if [ -z "$main" ]; then
     failed
     exit
 fi
-end=$(($(date +%s) + seconds))
+trap 'exit 1' TERM
+end=$(($(date +%s) + seconds)) pause=1 next=0
 while kill -0 "$main" 2>/dev/null && [ "$(date +%s)" -lt "$end" ]; do
     sleep 1
-    sh "${0%/*}/ranks.sh" "$attempt" "$tasks" all
+    if [ "$(date +%s)" -ge "$next" ]; then # on thousands of nodes each look opens thousands of files: ever more seldom
+        sh "${0%/*}/ranks.sh" "$attempt" "$tasks" all
+        next=$(($(date +%s) + pause))
+        pause=$((pause * 2))
+    fi
     if failed && gone; then
         kill -TERM "$main"
         exit 0
