@@ -30,8 +30,8 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 try:
     import numpy as np
-except ImportError:
-    sys.exit(f"train.py needs numpy in the Python that runs it, {sys.executable} (Debian: apt-get install python3-numpy)")
+except ImportError as error:
+    sys.exit(f"train.py needs numpy in the Python that runs it, {sys.executable}: {error} (Debian: apt-get install python3-numpy)")
 
 SAMPLES, INPUTS, OUTPUTS, BATCH = 4096, 32, 8, 1024
 

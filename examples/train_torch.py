@@ -19,8 +19,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 try:
     import torch
     import torch.distributed as dist
-except ImportError:
-    sys.exit(f"train_torch.py needs torch in the Python that runs it, {sys.executable}")
+except ImportError as error:
+    sys.exit(f"train_torch.py needs torch in the Python that runs it, {sys.executable}: {error}")
 
 SAMPLES, INPUTS, OUTPUTS, BATCH = 4096, 32, 8, 1024
 
