@@ -1,7 +1,7 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits, UsageError
@@ -14,32 +14,11 @@ from glaunch.placement.partition import choose_partition
 from glaunch.placement.place import place
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
-from glaunch.request import Request
+from glaunch.request import Caller, Request
 from glaunch.sbatch_options import Share, directives, pin_hindrance
 from glaunch.settings import Settings
 from glaunch.tuning import Rule, tune
 from glaunch.units import format_time, parse_time_s
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks, from where, and what the command means there."""
-
-    work_dir: str
-    program: tuple[str, ...]
-    """As each rank runs it: ("/usr/bin/python3", "train.py", "--lr", "1e-3")."""
-    job_name: str
-    environ: Mapping[str, str]
-    accounts: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """Under which id and in which folder this launch is kept."""
-
-    id: str
-    folder: str
 
 
 def decide(

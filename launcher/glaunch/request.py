@@ -45,6 +45,19 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, from where, and what the command means there."""
+
+    user: str
+    groups: frozenset[str]
+    work_dir: str
+    program: tuple[str, ...]
+    """As each rank runs it: ("/usr/bin/python3", "train.py", "--lr", "1e-3")."""
+    job_name: str
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """A launch line read: glaunch's own words, and the command with its arguments."""
 
