@@ -131,7 +131,7 @@ def write_texts(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
     """
     for name, text in texts:
         path = folder / name
-        if path.is_absolute() and not path.is_relative_to(folder) or ".." in Path(name).parts:
+        if not path.is_relative_to(folder) or ".." in Path(name).parts:
             raise ValueError(f"{name} does not lie in the job's folder")
         if not path.parent.is_dir():
             path.parent.mkdir(mode=0o700, parents=True)
@@ -167,14 +167,16 @@ def attempts(folder: Path) -> tuple[AttemptFolder, ...]:
 
 def load_manifest(attempt: Path) -> tuple[HostLogs, ...]:
     """What the job's own gather brought home, one entry a host that answered; without the list of files (that is in the archive)."""
-    hosts = []
-    for number, line in enumerate(_lines(attempt / "manifest.jsonl"), 1):
-        try:
-            entry = json.loads(line)
-            hosts.append(HostLogs(entry["host"], entry["how"], entry["archive"], (), entry["reason"], entry["detail"]))
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ParseError(f"{attempt / 'manifest.jsonl'}:{number}", line, "a JSON object about one host") from error
-    return tuple(hosts)
+    path = attempt / "manifest.jsonl"
+    return tuple(_host_logs(f"{path}:{number}", line) for number, line in enumerate(_lines(path), 1))
+
+
+def _host_logs(where: str, line: str) -> HostLogs:
+    try:
+        entry = json.loads(line)
+        return HostLogs(entry["host"], entry["how"], entry["archive"], (), entry["reason"], entry["detail"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ParseError(where, line, "a JSON object about one host") from error
 
 
 def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_text: str) -> str | None:
@@ -287,9 +289,10 @@ def _whole(document: Mapping[str, object], key: str) -> int:
 
 def _lines(path: Path) -> tuple[str, ...]:
     try:
-        return tuple(path.read_bytes().decode(errors="surrogateescape").splitlines())
+        text = path.read_bytes().decode(errors="surrogateescape")
     except OSError:
         return ()
+    return tuple(line for line in text.split("\n") if line)
 
 
 def _names(folder: Path) -> tuple[str, ...]:
