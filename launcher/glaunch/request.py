@@ -34,8 +34,6 @@ class Request:
     array: str | None = None
     exclusive: bool = False
     requeue: bool = False
-    place: str = "auto"
-    """auto, pin or order."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()

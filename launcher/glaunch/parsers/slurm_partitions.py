@@ -76,4 +76,5 @@ def _partition(line: str, where: str) -> Partition:
         hidden=found.get("Hidden") == "YES",
         root_only=found.get("RootOnly") == "YES",
         needs_reservation=found.get("ReqResv") == "YES",
+        priority_tier=int(found.get("PriorityTier") or 1),
     )
