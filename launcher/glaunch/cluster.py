@@ -103,6 +103,7 @@ class Partition:
     root_only: bool = False
     needs_reservation: bool = False
     """ReqResv=YES: only jobs with a --reservation may run here."""
+    priority_tier: int = 1
 
 
 @dataclass(frozen=True, slots=True)

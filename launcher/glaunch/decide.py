@@ -8,7 +8,7 @@ from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import expand
 from glaunch.placement.eligible import Eligible, eligible
-from glaunch.placement.layout import RankLayout, layout
+from glaunch.placement.layout import RankLayout
 from glaunch.placement.order import fabric_order
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.place import place
@@ -64,8 +64,8 @@ def decide(
     settings = settings.for_partition(partition.name)
     request = _with_defaults(request, settings)
     time, time_limit_s, time_why = _time(request, settings, partition)
-    chosen = layout(request, cluster, partition)
-    fit = eligible(request, cluster, partition, chosen, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
+    fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
+    chosen = fit.layout
     if not request.force:
         _refuse_the_impossible(request, fit, chosen, partition, time_limit_s)
     ever = place(fabric, fit.could_ever, fit.could_ever_weights, chosen.nodes)
