@@ -69,9 +69,7 @@ def follower(
 
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
-    watch = follower(
-        world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None
-    )
+    watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
     _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned))
 
 
@@ -98,7 +96,9 @@ def _follow(
     watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
     ending = _interruptible(watch, watch.run)
     if ending is None:
-        talk(f"detached: job {job_id} goes on.  back: glaunch logs -f {job_id}   what it does: glaunch status   end it: glaunch cancel {job_id}")
+        talk(
+            f"detached: job {job_id} goes on.  back: glaunch logs -f {job_id}   what it does: glaunch status   end it: glaunch cancel {job_id}"
+        )
         return 130, None, "glaunch"
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
     if ending.message:

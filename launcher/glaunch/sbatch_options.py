@@ -8,7 +8,9 @@ from glaunch.plan import Option
 from glaunch.request import Request
 from glaunch.settings import Row
 
-OURS = frozenset({"wrap", "parsable", "wait", "test-only", "nodes", "ntasks", "nodefile", "output", "error", "chdir", "open-mode", "export-file"})
+OURS = frozenset(
+    {"wrap", "parsable", "wait", "test-only", "nodes", "ntasks", "nodefile", "output", "error", "chdir", "open-mode", "export-file"}
+)
 """What glaunch itself decides; handed through, it would break the job's folder or the order."""
 
 

@@ -4,17 +4,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits, UsageError
+from glaunch.errors import UsageError
 from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout, asked_gpus, layout
 from glaunch.placement.partition import member_rows
 from glaunch.placement.share import Share, share_of
 from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
-from glaunch.units import format_time
 
 SLURM_DECIDES = frozenset(
     {
@@ -43,6 +41,9 @@ SLURM_DECIDES = frozenset(
 """sbatch options that change which nodes fit in ways that only Slurm follows."""
 
 
+AHEAD = "reserved before the job would end"
+
+
 @dataclass(frozen=True, slots=True)
 class Eligible:
     """The nodes of one kind (one GPU type, one number of GPUs per node) that a request can use in a partition; all in Slurm's order."""
@@ -60,10 +61,16 @@ class Eligible:
     """`-w` with fewer nodes than the job has: these must be among them (with as many or more, all others are left out already)."""
     could_ever: tuple[str, ...]
     """Nodes that fit, were they free and up."""
-    weights: Mapping[str, int]
-    """Slurm's weight of each node in `nodes` and `startable`."""
+    weights: tuple[int, ...]
+    """Slurm's weight of each of `nodes`; the next two the same for `startable` and `could_ever`."""
+    startable_weights: tuple[int, ...]
+    could_ever_weights: tuple[int, ...]
     left_out: tuple[tuple[str, int], ...]
     """(why, how many) over the partition's other nodes, most first: ("drained", 3). With `nodes` and `startable` they add up to all."""
+    never: tuple[tuple[str, int], ...]
+    """The part of `left_out` that could not run the job even if it were free: ("with other GPUs", 4)."""
+    soonest_limit_s: int | None
+    """Where too few nodes are free only because of reservations ahead: the longest time limit with which enough are; else None."""
     notes: tuple[str, ...]
     decided: bool
     """False when the request has something that only Slurm can judge: then the nodes are a guess, and no pin is right."""
@@ -82,6 +89,9 @@ class _Ask:
     has_features: Callable[[frozenset[str]], bool]
     held: Mapping[str, str]
     inside: frozenset[str] | None
+    ahead: Mapping[str, int]
+    """Node → start of the first reservation ahead that begins before the job would end."""
+    now_s: float
 
 
 def eligible(
@@ -119,39 +129,6 @@ def _tried(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible | 
         return unusable
 
 
-def never_fits(answer: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
-    """The error for a request that this partition can never run, with the limit named; None when it can. `time_limit_s`: as asked for."""
-    nodes = answer.layout.nodes
-    if partition.max_nodes is not None and nodes > partition.max_nodes:
-        return NeverFits(
-            f"{nodes} nodes are more than partition {partition.name} gives one job (MaxNodes={partition.max_nodes})",
-            hint=f"-n {partition.max_nodes * answer.layout.tasks_per_node} is the most; or another partition: sinfo -s",
-        )
-    if nodes < partition.min_nodes:
-        return NeverFits(f"{nodes} nodes are fewer than partition {partition.name} takes (MinNodes={partition.min_nodes})", hint="sinfo -s")
-    if partition.max_time_s is not None and time_limit_s is not None and time_limit_s > partition.max_time_s:
-        most = format_time(partition.max_time_s)
-        return NeverFits(
-            f"{format_time(time_limit_s)} is longer than partition {partition.name} allows (MaxTime={most})",
-            hint=f"--time {most} is the most",
-        )
-    if nodes > len(answer.could_ever) and answer.decided:
-        return NeverFits(
-            f"{answer.layout.tasks} ranks need {nodes} nodes, and partition {partition.name} has {len(answer.could_ever)} that fit"
-            f" ({_shape(answer)} each)",
-            hint=f"-n {len(answer.could_ever) * answer.layout.tasks_per_node} is the most"
-            if answer.could_ever
-            else "see what there is: sinfo -N -o '%N %P %c %m %G %f'",
-        )
-    return None
-
-
-def _shape(answer: Eligible) -> str:
-    share = answer.share
-    words = [f"{share.gpus} {answer.layout.gpu_type or 'GPUs'}"] if share.gpus else []
-    return ", ".join([*words, f"{share.cpus} CPUs", *([f"{share.memory_mib} MiB"] if share.memory_mib else [])])
-
-
 def _preference(answer: Eligible) -> tuple[bool, bool, bool, bool, int, int, str]:
     layout = answer.layout
     return (
@@ -176,7 +153,7 @@ def _prepare(
             raise UsageError(
                 f"{option}: no node {strange[0]!r}" + (f" (and {len(strange) - 1} more)" if strange[1:] else ""), hint="see them: sinfo -N"
             )
-    held, inside = _reservations(request, cluster, now_s, time_limit_s)
+    held, inside, ahead = _reservations(request, cluster, now_s, time_limit_s)
     return _Ask(
         request=request,
         cluster=cluster,
@@ -187,14 +164,17 @@ def _prepare(
         has_features=_features(request.constraint) or (lambda _: True),
         held=held,
         inside=inside,
+        ahead=ahead,
+        now_s=now_s,
     )
 
 
 def _reservations(
     request: Request, cluster: Cluster, now_s: float, time_limit_s: int | None
-) -> tuple[dict[str, str], frozenset[str] | None]:
-    """Node → why a reservation keeps it out; and the nodes of the request's own reservation (None: none named)."""
+) -> tuple[Mapping[str, str], frozenset[str] | None, Mapping[str, int]]:
+    """Node → why a reservation keeps it out now; the nodes of the request's own one (None: none named); node → start of one ahead."""
     held: dict[str, str] = {}
+    ahead: dict[str, int] = {}
     inside: frozenset[str] | None = None
     for reservation in cluster.reservations:
         if reservation.name == request.reservation:
@@ -203,13 +183,14 @@ def _reservations(
                 held.update(dict.fromkeys(reservation.nodes, "in a reservation that has not begun"))
             if reservation.end_s <= now_s:
                 held.update(dict.fromkeys(reservation.nodes, "in a reservation that is over"))
+        elif reservation.end_s > now_s and reservation.start_s <= now_s:
+            held.update(dict.fromkeys(reservation.nodes, "reserved"))
         elif reservation.end_s > now_s and (time_limit_s is None or reservation.start_s < now_s + time_limit_s):
-            why = "reserved" if reservation.start_s <= now_s else "reserved before the job would end"
-            held.update((node, why) for node in reservation.nodes if node not in held)
+            ahead.update((node, min(reservation.start_s, ahead.get(node, reservation.start_s))) for node in reservation.nodes)
     if request.reservation and inside is None:
         shown = ", ".join(reservation.name for reservation in cluster.reservations) or "none"
         raise UsageError(f"no reservation {request.reservation!r}; there are: {shown}", hint="see them: scontrol show reservation")
-    return held, inside
+    return held, inside, ahead
 
 
 def _features(constraint: str | None) -> Callable[[frozenset[str]], bool] | None:
@@ -249,38 +230,57 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
     lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
     exclusive, share = share_of(request, cluster, ask.partition, lay, members, kind[1])
     restricted = len(ask.wanted) >= lay.nodes
-    counts: Counter[str] = Counter()
-    if len(rows) > len(members):
-        counts["with other GPUs"] = len(rows) - len(members)
-    free: list[int] = []
-    startable: list[int] = []
-    could_ever: list[int] = []
+    never: Counter[str] = Counter({"with other GPUs": len(rows) - len(members)} if len(rows) > len(members) else {})
+    busy: Counter[str] = Counter()
+    sets: dict[str, list[int]] = {FREE: [], STARTABLE: [], "ever": [], AHEAD: []}
     for row in members:
-        never = _never(ask, row, share, kind[1], restricted)
-        if never:
-            counts[never] += 1
+        why = _never(ask, row, share, kind[1], restricted)
+        if why:
+            never[why] += 1
             continue
         if not nodes.states[row].startswith("FUTURE"):
-            could_ever.append(row)
+            sets["ever"].append(row)
         where, why = _now(ask, row, share, exclusive, _free_gpus(cluster, row, kind, asked))
-        if where:
-            (startable if where == STARTABLE else free).append(row)
-        else:
-            counts[why] += 1
+        sets[where].append(row) if where else busy.update((why,))
+        busy.update((AHEAD,) if where == AHEAD else ())
     notes = _notes(ask, kind)
+
+    def names(what: str) -> tuple[str, ...]:
+        return tuple(nodes.names[row] for row in sets[what])
+
+    def weights(what: str) -> tuple[int, ...]:
+        return tuple(int(nodes.weights[row]) for row in sets[what])
+
     return Eligible(
         layout=lay,
         exclusive=exclusive,
         share=share,
-        nodes=tuple(nodes.names[row] for row in free),
-        startable=tuple(nodes.names[row] for row in startable),
+        nodes=names(FREE),
+        startable=names(STARTABLE),
         required=() if restricted else tuple(name for name in nodes.names if name in ask.wanted),
-        could_ever=tuple(nodes.names[row] for row in could_ever),
-        weights=MappingProxyType({nodes.names[row]: int(nodes.weights[row]) for row in (*free, *startable)}),
-        left_out=tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
+        could_ever=names("ever"),
+        weights=weights(FREE),
+        startable_weights=weights(STARTABLE),
+        could_ever_weights=weights("ever"),
+        left_out=_counted(never + busy),
+        never=_counted(never),
+        soonest_limit_s=_soonest(ask, lay.nodes - len(sets[FREE]) - len(sets[STARTABLE]), names(AHEAD)),
         notes=notes,
         decided=not notes,
     )
+
+
+def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _soonest(ask: _Ask, missing: int, ahead: Sequence[str]) -> int | None:
+    """The longest limit, in whole minutes, with which `missing` of the nodes with a reservation ahead are free long enough."""
+    if not 0 < missing <= len(ahead):
+        return None
+    start_s = sorted((ask.ahead[name] for name in ahead), reverse=True)[missing - 1]
+    minutes = int(start_s - ask.now_s) // 60
+    return minutes * 60 if minutes else None
 
 
 def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> str:
@@ -303,7 +303,7 @@ def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> st
 
 
 def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> tuple[str, str]:
-    """(standing, "") when the job could start there now or after a power-up; ("", why) when not."""
+    """(FREE, STARTABLE or AHEAD, "") for a node without a job in the way; ("", why) for the others."""
     nodes = ask.cluster.nodes
     name = nodes.names[row]
     where, why = standing(nodes.states[row], ask.inside is not None and name in ask.inside)
@@ -315,14 +315,15 @@ def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> 
         return "", ask.held[name]
     if where == PART and exclusive:
         return "", "busy"
-    if where in (PART, FREE):
-        fits = (
-            share.gpus <= free_gpus
-            and share.cpus <= nodes.cpus_total[row] - nodes.cpus_allocated[row]
-            and share.memory_mib <= nodes.memory_total_mib[row] - nodes.memory_allocated_mib[row]
-        )
-        return (where, "") if fits else ("", "busy")
-    return where, ""
+    if where != STARTABLE and not (
+        share.gpus <= free_gpus
+        and share.cpus <= nodes.cpus_total[row] - nodes.cpus_allocated[row]
+        and share.memory_mib <= nodes.memory_total_mib[row] - nodes.memory_allocated_mib[row]
+    ):
+        return "", "busy"
+    if name in ask.ahead:
+        return AHEAD, ""
+    return (STARTABLE if where == STARTABLE else FREE), ""
 
 
 def _notes(ask: _Ask, kind: tuple[str, int]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Which partition a job goes to when nobody said it."""
 
 from collections import Counter
+from collections.abc import Collection
 from difflib import get_close_matches
 
 from glaunch.cluster import Cluster, Partition
@@ -18,7 +19,7 @@ def member_rows(cluster: Cluster, partition: Partition) -> list[int]:
 
 
 def choose_partition(
-    request: Request, cluster: Cluster, *, user: str = "", groups: frozenset[str] = frozenset(), account: str | None = None
+    request: Request, cluster: Cluster, *, user: str = "", groups: Collection[str] = (), account: str | None = None
 ) -> Partition:
     """The partition of `-p`; else the default one if it has GPUs (or nothing has); else the only one with GPUs that the user may use.
 
@@ -77,13 +78,13 @@ def _gpus(cluster: Cluster, partition: Partition) -> str:
     )
 
 
-def _may_use(partition: Partition, request: Request, user: str, groups: frozenset[str], account: str | None) -> bool:
+def _may_use(partition: Partition, request: Request, user: str, groups: Collection[str], account: str | None) -> bool:
     """Whether Slurm would take the job there, as far as the partition says so itself; a hidden one is not chosen for anybody."""
     if not partition.up or partition.hidden or (partition.root_only and user != "root"):
         return False
     if partition.needs_reservation and not request.reservation:
         return False
-    if partition.allow_groups and groups and not groups & set(partition.allow_groups):
+    if partition.allow_groups and groups and not set(groups) & set(partition.allow_groups):
         return False
     if account and ((partition.allow_accounts and account not in partition.allow_accounts) or account in partition.deny_accounts):
         return False

@@ -43,7 +43,7 @@ def share_of(
         per_gpu = int(partition.job_defaults.get("DefCpuPerGPU", 0)) or smallest_cpus // max(node_gpus, 1)
         cpus = max(cpus, per_gpu * gpus)
 
-    counted = "MEMORY" in cluster.config.get("SelectTypeParameters", "MEMORY").upper()
+    counted = "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper()
     memory_mib = 0
     if request.mem is not None:
         memory_mib = parse_memory_mib(request.mem) or smallest_mib
