@@ -81,6 +81,11 @@ class Fabric:
         return tuple(found)
 
     @cached_property
+    def row_of_leaf(self) -> Mapping[str, int]:
+        """Leaf → its index in `leaves`."""
+        return MappingProxyType({leaf: index for index, leaf in enumerate(self.leaves)})
+
+    @cached_property
     def leaf_of(self) -> Mapping[str, str]:
         """Node → its leaf (the first that names it); a node that no leaf names is not in it."""
         found: dict[str, str] = {}
@@ -90,8 +95,8 @@ class Fabric:
 
     @cached_property
     def leaf_row(self) -> Mapping[str, int]:
-        """Node → the index of its leaf in `leaves`; a node that no leaf names is not in it."""
-        row = {leaf: index for index, leaf in enumerate(self.leaves)}
+        """Node → the row of its leaf; a node that no leaf names is not in it."""
+        row = self.row_of_leaf
         return MappingProxyType({node: row[leaf] for node, leaf in self.leaf_of.items()})
 
     @cached_property
