@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -37,18 +37,62 @@ def load(
     Raises ConfigError (FILE:LINE, or the variable or option) at the first thing that cannot be meant: no YAML, an unknown key, a wrong
     type, a key that the site protects, a file that others could write.
     """
-    user = Path(environ.get("XDG_CONFIG_HOME") or Path(home) / ".config") / "glaunch" / "config.yaml"
     trusted = trusted_owners()
     fold = _Fold()
-    fold.add(SHIPPED, [_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
-    fold.add(SITE, [_parsed(path, SITE, trusted) for path in site_files(Path(etc), trusted)])
-    if environ.get("GLAUNCH_SITE"):
-        fold.add(TRIAL, [_parsed(path, TRIAL, trusted) for path in _trial_files(environ["GLAUNCH_SITE"], trusted)])
-    fold.add(USER, [_parsed(user, USER, trusted)])
-    fold.add(PROJECT, [_parsed(Path(cwd) / "glaunch.yaml", PROJECT, trusted)])
-    fold.add(VARIABLE, [_variables(environ)])
-    fold.add(OPTION, [_options(options)])
+    fold.add([_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
+    for layer, paths in sources(home=home, cwd=cwd, environ=environ, etc=etc):
+        fold.add([_parsed(path, layer, trusted) for path in paths])
+    fold.add([_variables(environ)])
+    fold.add([_options(options)])
     return fold.settings(str(home), environ)
+
+
+def sources(
+    *, home: str | Path, cwd: str | Path, environ: Mapping[str, str], etc: str | Path = "/etc/glaunch"
+) -> tuple[tuple[int, tuple[Path, ...]], ...]:
+    """(layer, its files) beyond what ships, weakest first; the user's and the folder's file are named also where there is none.
+
+    Raises ConfigError for a site folder that others could write and for a GLAUNCH_SITE that names nothing.
+    """
+    trusted = trusted_owners()
+    user = Path(environ.get("XDG_CONFIG_HOME") or Path(home) / ".config") / "glaunch" / "config.yaml"
+    trial = environ.get("GLAUNCH_SITE")
+    return (
+        (SITE, tuple(site_files(Path(etc), trusted))),
+        (TRIAL, tuple(_trial_files(trial, trusted)) if trial else ()),
+        (USER, (user,)),
+        (PROJECT, (Path(cwd) / "glaunch.yaml",)),
+    )
+
+
+def check(paths: Sequence[Path], *, home: str | Path, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[ConfigError, ...]]:
+    """Read files (or folders of them) as one site would have them: the settings that come out, or all that is wrong with them.
+
+    Owners and modes are not looked at: a file that is being written is not installed yet.
+    """
+    found = [file for path in paths for file in _checked(path)]
+    problems = [problem for file in found for problem in file.problems]
+    if problems:
+        return None, tuple(problems)
+    fold = _Fold()
+    fold.add([_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
+    fold.add(found)
+    try:
+        return fold.settings(str(home), environ), ()
+    except ConfigError as error:
+        return None, (error,)
+
+
+def _checked(path: Path) -> list[SettingsFile]:
+    try:
+        files = site_files(path, None) if path.is_dir() else [path]
+        texts = [(file, read_text(file, None)) for file in files]
+        missing = next((file for file, text in texts if text is None), None)
+        if missing:
+            raise ConfigError(f"{missing}: there is no such file", hint=f"ls {missing.parent}")
+    except ConfigError as error:
+        return [SettingsFile(problems=[error])]
+    return [parse_settings(text or "", str(file), SITE, __version__) for file, text in texts]
 
 
 def trusted_owners() -> frozenset[int]:
@@ -56,7 +100,7 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid(), shipped("site").stat().st_uid})
 
 
-def site_files(folder: Path, trusted: frozenset[int]) -> list[Path]:
+def site_files(folder: Path, trusted: frozenset[int] | None) -> list[Path]:
     """The settings files of a site's folder in the order in which they are read; [] when there is no such folder.
 
     Raises ConfigError for a folder that others could write, and for a `.yml`, which would be passed over in silence.
@@ -68,7 +112,8 @@ def site_files(folder: Path, trusted: frozenset[int]) -> list[Path]:
         return []
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be read ({error.strerror})", hint=f"chmod a+rX {folder}") from error
-    _refuse_others(folder, info, trusted)
+    if trusted is not None:
+        _refuse_others(folder, info, trusted)
     wrong = next((name for name in names if name.endswith(".yml")), None)
     if wrong:
         raise ConfigError(
@@ -89,13 +134,16 @@ def read_text(path: Path, trusted: frozenset[int] | None) -> str | None:
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})", hint=f"ls -l {path}") from error
-    with open(descriptor, "rb") as stream:
+    try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise ConfigError(f"{path}: a settings file is expected, this is none", hint=f"ls -ld {path}")
         if trusted is not None:
             _refuse_others(path, info, trusted)
-        raw = stream.read(MAX_BYTES + 1)
+        with open(descriptor, "rb", closefd=False) as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"{path}: more than {MAX_BYTES >> 20} MiB is no settings file", hint=f"ls -l {path}")
     try:
@@ -138,7 +186,7 @@ def _variables(environ: Mapping[str, str]) -> SettingsFile:
         try:
             if name in names:
                 found.general[names[name].name] = typed_text(names[name], environ[name], name, VARIABLE)
-            elif near := suggestion(name.removeprefix("GLAUNCH_"), tuple(known.removeprefix("GLAUNCH_") for known in names)):
+            elif near := suggestion(name.removeprefix("GLAUNCH_"), tuple(known.removeprefix("GLAUNCH_") for known in names), 0.85):
                 raise ConfigError(f"{name}: no key is set by this variable", hint=near.replace("mean '", "mean 'GLAUNCH_"))
         except ConfigError as error:
             found.problems.append(error)
@@ -157,7 +205,7 @@ class _Fold:
         self.sections: dict[str, dict[str, Setting]] = {}
         self.protected: list[Protection] = []
 
-    def add(self, layer: int, files: Iterable[SettingsFile]) -> None:
+    def add(self, files: Iterable[SettingsFile]) -> None:
         """One layer: its files in order. What they protect holds from the next layer on, so a site's second file may refine its first."""
         fresh: list[Protection] = []
         for file in files:
