@@ -299,8 +299,26 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path.write_text("qos: x")
     path.chmod(0o644)
     assert config.read_text(path, frozenset({path.stat().st_uid})) == "qos: x"
-    with pytest.raises(ConfigError, match="belongs to user"):
+    with pytest.raises(ConfigError, match="belongs to "):
         config.read_text(path, frozenset({path.stat().st_uid + 1}))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away; CI runs as root")
+def test_a_projects_file_is_read_once_its_owner_is_trusted(machine: Machine, tmp_path: Path) -> None:
+    os.chown(machine.write(machine.project, "qos: x"), 65534, 65534)
+    error = machine.refused()
+    assert str(error) == (
+        f"{machine.project}: belongs to nobody; settings are read from root's files and your own\n"
+        "  if you trust nobody: export GLAUNCH_TRUST=nobody"
+    )
+    for name in ("nobody", "65534"):
+        assert machine.load({"GLAUNCH_TRUST": name})["qos"] == "x"
+    assert machine.refused({"GLAUNCH_TRUST": "daemon"}).message == error.message
+    assert machine.refused({"GLAUNCH_TRUST": "no-such-user"}).message == "GLAUNCH_TRUST: there is no user 'no-such-user'"
+    machine.write(machine.user, "trust: [nobody]")
+    assert machine.load()["qos"] == "x"
+    os.chown(machine.user, 65534, 65534)
+    assert machine.refused().hint == f"it should be root's or your own: ls -l {machine.user}"
 
 
 def test_links_are_followed_to_what_counts(machine: Machine, tmp_path: Path) -> None:

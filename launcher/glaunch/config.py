@@ -1,6 +1,7 @@
 """Reads settings from where they may be set, layer over layer, and the rules that ship with glaunch."""
 
 import os
+import pwd
 import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,9 +41,12 @@ def load(
     trusted = trusted_owners()
     fold = _Fold()
     fold.add([_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
+    variables = _variables(environ)
     for layer, paths in sources(home=home, cwd=cwd, environ=environ, etc=etc):
+        if layer == PROJECT:
+            trusted |= _users(variables.general.get("trust", fold.general["trust"]))
         fold.add([_parsed(path, layer, trusted) for path in paths])
-    fold.add([_variables(environ)])
+    fold.add([variables])
     fold.add([_options(options)])
     return fold.settings(str(home), environ)
 
@@ -156,10 +160,35 @@ def read_text(path: Path, trusted: frozenset[int] | None) -> str | None:
 def _refuse_others(path: Path, info: os.stat_result, trusted: frozenset[int]) -> None:
     """Settings name programs and variables that run as the user: nobody else may be able to write them."""
     if info.st_uid not in trusted:
-        message = f"{path}: belongs to user {info.st_uid}; settings are read from root's files and your own"
-        raise ConfigError(message, hint=f"if you trust it, copy it: cp {path} ~/.config/glaunch/config.yaml")
+        owner = _name(info.st_uid)
+        hint = (
+            f"if you trust {owner}: export GLAUNCH_TRUST={owner}"
+            if path.name == "glaunch.yaml"
+            else f"it should be root's or your own: ls -l {path}"
+        )
+        raise ConfigError(f"{path}: belongs to {owner}; settings are read from root's files and your own", hint=hint)
     if info.st_mode & 0o022 and not (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
         raise ConfigError(f"{path}: others can write it (mode {info.st_mode & 0o7777:04o})", hint=f"chmod go-w {path}")
+
+
+def _users(trust: Setting) -> frozenset[int]:
+    """The user ids of the names (or numbers) that `trust` holds. Raises ConfigError for a name that this machine does not know."""
+    words = trust.value if isinstance(trust.value, tuple) else ()
+    return frozenset(int(word) if word.isdecimal() else _user(word, trust.where) for word in words)
+
+
+def _user(name: str, where: str) -> int:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError as error:
+        raise ConfigError(f"{where}: there is no user {name!r}", hint=f"getent passwd {name}") from error
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def _trial_files(name: str, trusted: frozenset[int]) -> list[Path]:

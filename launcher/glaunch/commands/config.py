@@ -39,7 +39,7 @@ def show(keys: tuple[str, ...], origin: bool, partition: str | None, as_json: bo
 
 
 @command.command("check")
-@click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=click.Path(readable=False, path_type=Path), metavar="[FILE]...")
 def check(files: tuple[Path, ...]) -> None:
     """Check site files (or a folder of them) as if they stood in /etc/glaunch; without FILE, what holds here for you.
 
