@@ -18,7 +18,7 @@ from glaunch.settings import OPTION, PROJECT, SHIPPED, SITE, TRIAL, USER, VARIAB
 from glaunch.shipped import shipped
 
 MAX_BYTES = 1 << 20
-NOT_KEYS = frozenset({"GLAUNCH_SITE", "GLAUNCH_LOG_DIR"})
+NOT_KEYS = frozenset({"GLAUNCH_SITE", "GLAUNCH_LOG_DIR", "GLAUNCH_DEBUG"})
 """GLAUNCH_* variables with a meaning of their own."""
 
 Options = Mapping[str, tuple[Value, str]]
