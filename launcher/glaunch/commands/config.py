@@ -21,7 +21,7 @@ def command() -> None:
     """Settings: what holds here and which line of which file says so; for admins, a look at a site file before roll-out."""
 
 
-@command.command("show")
+@command.command("show", short_help="Show the settings that hold here; --origin: who set them.")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--origin", is_flag=True, help="Also which file and line, variable or option set each value.")
 @click.option("-p", "--partition", metavar="NAME", help="As it is once that partition is taken.")
@@ -38,7 +38,7 @@ def show(keys: tuple[str, ...], origin: bool, partition: str | None, as_json: bo
         click.echo(report.show(settings, names, origin=origin, partitions=not keys and not partition))
 
 
-@command.command("check")
+@command.command("check", short_help="Look at site files before roll-out, or at all that is read here.")
 @click.argument("files", nargs=-1, type=click.Path(readable=False, path_type=Path), metavar="[FILE]...")
 def check(files: tuple[Path, ...]) -> None:
     """Check site files (or a folder of them) as if they stood in /etc/glaunch; without FILE, what holds here for you.
@@ -64,13 +64,13 @@ def check(files: tuple[Path, ...]) -> None:
             click.echo(f"note: {path} can be written by others; once in place it must not be: chmod go-w", err=True)
 
 
-@command.command("keys")
+@command.command("keys", short_help="List every key, what it means and takes.")
 def keys() -> None:
     """List every key: its value when nobody says otherwise, what it means, what it takes."""
     click.echo(report.keys_text())
 
 
-@command.command("preset")
+@command.command("preset", short_help="Print an example site file for a kind of network.")
 @click.argument("name", required=False)
 def preset(name: str | None) -> None:
     """Print an example site file for a kind of network, to start yours from; without NAME, list them."""
