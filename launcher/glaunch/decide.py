@@ -139,7 +139,9 @@ def _mode(
         return "order", f"{settings.where('placement.mode' if asked else 'placement.allowed')} says so"
     hindrance = pin_hindrance(request) or _preemptible(partition, cluster) or ("" if fit.decided else fit.notes[0])
     if settings.text("placement.mode") == "pin" and hindrance:
-        raise UsageError(f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks")
+        raise UsageError(
+            f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks"
+        )
     if hindrance:
         return "order", hindrance
     if placement is None:
@@ -183,7 +185,9 @@ def _arguments(placement: Placement) -> tuple[Option, ...]:
 def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
     warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
     if fabric.flat:
-        warnings.append(f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another")
+        warnings.append(
+            f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another"
+        )
     warnings += fabric.notes
     unknown = [] if placement is None else [node for node in placement.nodes if node not in fabric.leaf_of]
     if unknown:
@@ -198,9 +202,13 @@ def _notes(cluster: Cluster, fit: Eligible, placement: Placement | None, now_s: 
         notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
-        ahead = [row.start_s - now_s for row in cluster.reservations if row.start_s > now_s and not set(row.nodes).isdisjoint(fit.could_ever)]
+        ahead = [
+            row.start_s - now_s for row in cluster.reservations if row.start_s > now_s and not set(row.nodes).isdisjoint(fit.could_ever)
+        ]
         if ahead and any("before the job would end" in why for why, _ in fit.left_out):
-            notes.append(f"what would start sooner: -t {format_time(int(min(ahead)) // 60 * 60)}, which ends before the next reservation begins")
+            notes.append(
+                f"what would start sooner: -t {format_time(int(min(ahead)) // 60 * 60)}, which ends before the next reservation begins"
+            )
     startable = set(fit.startable) & set(placement.nodes if placement else ())
     if startable:
         notes.append(f"{len(startable)} of these nodes are powered down and must start first")
