@@ -103,11 +103,10 @@ def _follow(
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
     if ending.message:
         talk(ending.message)
-    report = finish(world, folder, job_id, ending.job)
-    if report is not None:
-        for line in job_text(report, terminal_width()).splitlines():
-            talk(line)
-    return ending.code, report, ending.told_by
+    made = finish(world, folder, job_id, ending.job)
+    for line in job_text(made, terminal_width() - len("glaunch: ")).splitlines():
+        talk(line)
+    return ending.code, made, ending.told_by
 
 
 def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
@@ -123,17 +122,21 @@ def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending
         signal.signal(signal.SIGHUP, before)
 
 
-def finish(world: World, folder: Path, job_id: str, job: Job | None, *, fetch: bool = True) -> JobReport | None:
-    """Collect what the job's own gather missed, diagnose and report its last attempt; the page goes into the attempt's folder."""
+def finish(world: World, folder: Path, job_id: str, job: Job | None) -> JobReport:
+    """The end of a job: collect what its own gather missed, diagnose and report its last attempt."""
     found = attempts(folder)
     attempt = found[-1] if found else None
-    job = job or _job(world, job_id)
-    if attempt is not None and fetch:
-        fetch_missing(world, attempt)
-    report = report_of(folder, attempt, job or Job(job_id, "UNKNOWN"))
-    if report is not None:
-        save_report(folder, attempt, report)
-    return report
+    if attempt is not None and load_bundle(attempt.path, attempt.hosts).missing:
+        fetch(world, attempt)
+    return report(world, folder, attempt, job_id, job)
+
+
+def report(world: World, folder: Path, attempt: AttemptFolder | None, job_id: str, job: Job | None = None) -> JobReport:
+    """The report of one attempt; its page goes into the attempt's folder. `job`: what Slurm says of it, where that is known already."""
+    said = job or _job(world, job_id) or Job(job_id, "UNKNOWN")
+    made = report_of(folder, attempt, said)
+    save_report(folder, attempt, made)
+    return made
 
 
 def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) -> Path:
@@ -155,22 +158,17 @@ def _job(world: World, job_id: str) -> Job | None:
         return None
 
 
-def fetch_missing(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
-    """Over SSH the logs of each host that the job's own gather has not brought home (all, while the job lives)."""
+def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
+    """Over SSH the logs of every host that the job's own gather has not brought home: all of them, while the job lives."""
     limits = LogLimits(archive_bytes=world.settings.number("logs.max_host_mib") * MIB)
-    bundle = load_bundle(attempt.path, attempt.hosts, limits=limits)
-    log_dir = attempt.start.log_dir if attempt.start is not None else ""
-    over = attempt.end is not None
-    missing = [host.host for host in bundle.missing] if over else list(attempt.hosts)
-    if not missing or not log_dir or not world.settings.flag("ssh.enabled"):
-        return bundle
-    names = world.slurm.nodes()
-    addresses = {name: names.addresses[names.row[name]] for name in missing if name in names.row}
+    if attempt.start is None or not world.settings.flag("ssh.enabled"):
+        return load_bundle(attempt.path, attempt.hosts, limits=limits)
+    nodes = world.slurm.nodes()
     return collect(
         attempt.path,
         attempt.hosts,
-        addresses,
-        log_dir,
+        {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
+        attempt.start.log_dir,
         settings=ssh_settings(world.settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
         progress=progress,

@@ -14,7 +14,7 @@ from glaunch.logs import HostLogs, LogBundle, LogFile
 from glaunch.parsers.tar import BrokenTar, Contents, TarTooLarge, contents
 
 ARCHIVES = "logs"
-MANIFEST = "logs/manifest.jsonl"
+MANIFEST = "manifest.jsonl"
 _PADDING_MAX = 1 << 20  # zeros after the end mark of a tar
 
 
