@@ -166,7 +166,7 @@ run_ranks() {
         gl_offset=$(wc -c <"$gl_attempt/out/$gl_first.log" || echo 0)
         gl_started_s=$(date +%s)
         start
-        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" &
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" >/dev/null 2>&1 &
         gl_watcher=$!
         while :; do # a signal ends the wait, not the ranks
             wait "$gl_main"
