@@ -115,6 +115,10 @@ def _check(plan: Plan, how: Ending) -> None:
     for what, path in (("job folder", plan.folder), ("gather.log_root", how.log_root)):
         if not path.startswith("/") or _CONTROL.search(path):
             raise UsageError(f"{what} {path!r} must be an absolute path without control characters", hint="name another folder (rundir)")
+        if "\\" in path:
+            raise UsageError(
+                f"{what} {path!r}: a backslash in a path switches off Slurm's file patterns", hint="name another folder (rundir)"
+            )
     if not plan.launch.argv:
         raise UsageError("nothing to run: the plan has no program")
     for row in plan.order:

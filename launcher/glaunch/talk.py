@@ -9,3 +9,8 @@ def talk(line: str) -> None:
         print(f"glaunch: {line}", file=sys.stderr, flush=True)
     except OSError:
         pass
+
+
+def say(line: str) -> None:
+    """One line of the answer, or of a job's output, on stdout. A closed pipe is the reader's wish and ends glaunch (BrokenPipeError)."""
+    print(line, flush=True)

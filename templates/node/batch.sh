@@ -30,7 +30,7 @@ each() { # SECONDS COMMAND…
             set -- --distribution=block --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
         exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --nodes="$gl_nodes" --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
-            --input=none "$@"
+            --mpi=none --input=none "$@"
     )
 }
 

@@ -68,7 +68,8 @@ fi
 mkdir "$work" "$work/cut" || report broken "cannot write in $attempt/logs"
 walk . | sort -k2,2nr >"$work/all"
 # big: to be cut; take: whole, newest first, as many as fit beside what the cut ones need; left: the rest
-awk -v cap="$cap" -v work="$work" '
+lists=$work awk -v cap="$cap" '
+    BEGIN { work = ENVIRON["lists"] }
     { size = $1; sub(/^[0-9]+ [0-9]+ /, ""); path = $0 }
     size > cap / 4 && used + cap / 4 <= cap { used += cap / 4; print path >(work "/big"); next }
     used + size <= cap { used += size; print path >(work "/take"); next }

@@ -6,8 +6,8 @@ attempt=$1 tasks=$2 all=${3-}
 
 [ ! -e "$attempt/ranks.tsv" ] || exit 0
 # By name, never by listing the folder: what other nodes put there may be invisible for half a minute on NFS
-awk -v dir="$attempt/ranks.d/" '{
-    note = dir $1
+notes="$attempt/ranks.d/" awk '{
+    note = ENVIRON["notes"] $1
     while ((getline line <note) > 0) print line
     close(note)
 }' "$attempt/ordered" 2>/dev/null | LC_ALL=C sort -n >"$attempt/ranks.tsv.$$"

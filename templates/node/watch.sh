@@ -15,7 +15,7 @@ gone() { # is rank 0's process over? Asked on its own host, and only after it sa
     pid=$(cat "$attempt/ranks.tsv" "$attempt/ranks.d/$host" 2>/dev/null | awk '$1 == "0" { print $4; exit }')
     [ -n "$pid" ] || return 1
     # shellcheck disable=SC2016 # $1 is for the shell over there
-    answer=$(timeout 20 srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$host" --mem=0 --gres=none --input=none \
+    answer=$(timeout 20 srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$host" --mem=0 --gres=none --mpi=none --input=none \
         sh -c 'kill -0 "$1" 2>/dev/null && echo alive || echo gone' sh "$pid" 2>/dev/null)
     [ "$answer" = gone ]
 }
