@@ -25,7 +25,7 @@ from glaunch.report.job import JobReport, job_text
 from glaunch.rundir import AttemptFolder, attempts, write_text
 from glaunch.script import MIB
 from glaunch.shipped import shipped
-from glaunch.talk import say, talk
+from glaunch.talk import say, talk, tell
 
 
 class HungUp(KeyboardInterrupt):
@@ -104,8 +104,7 @@ def _follow(
     if ending.message:
         talk(ending.message)
     made = finish(world, folder, job_id, ending.job)
-    for line in job_text(made, terminal_width() - len("glaunch: ")).splitlines():
-        talk(line)
+    tell(job_text(made, terminal_width()))
     return ending.code, made, ending.told_by
 
 
