@@ -87,7 +87,23 @@ def request_from(params: dict[str, Any]) -> Request:
         **{
             name: params[name]
             for name in (
-                "mem partition account qos time name constraint exclude nodelist reservation dependency array exclusive requeue force".split()
+                [
+                    "mem",
+                    "partition",
+                    "account",
+                    "qos",
+                    "time",
+                    "name",
+                    "constraint",
+                    "exclude",
+                    "nodelist",
+                    "reservation",
+                    "dependency",
+                    "array",
+                    "exclusive",
+                    "requeue",
+                    "force",
+                ]
             )
         },
     )
