@@ -96,9 +96,8 @@ def _follow(
     watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
     ending = _interruptible(watch, watch.run)
     if ending is None:
-        talk(
-            f"detached: job {job_id} goes on.  back: glaunch logs -f {job_id}   what it does: glaunch status   end it: glaunch cancel {job_id}"
-        )
+        talk(f"detached: job {job_id} goes on")
+        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
     if ending.message:
@@ -117,7 +116,8 @@ def worst_attempt(folder: Path) -> AttemptFolder | None:
     """The attempt that a report is about: of an array the first task that failed, else the last."""
     found = last_attempts(attempts(folder))
     failed = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    return (failed or found[-1:] or [None])[0]
+    chosen = failed or found[-1:]
+    return chosen[0] if chosen else None
 
 
 def _tasks_in_words(folder: Path) -> str:
