@@ -6,7 +6,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,8 +14,12 @@ from glaunch.logs import HostLogs, LogBundle, LogFile
 from glaunch.parsers.tar import BrokenTar, Contents, TarTooLarge, contents
 
 ARCHIVES = "logs"
-MANIFEST = "logs/manifest.jsonl"
+MANIFEST = "manifest.jsonl"
 _PADDING_MAX = 1 << 20  # zeros after the end mark of a tar
+
+
+Row = tuple[int, Mapping[str, Any]]
+"""A line number of the manifest and what that line says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def load_bundle(attempt: Path, hosts: Sequence[str] = (), *, limits: LogLimits |
     """
     limits = limits or LogLimits()
     rows = read_rows(attempt)
-    names = hosts or _hosts_of(attempt) or tuple(dict.fromkeys(row["host"] for row in rows))
+    names = hosts or _hosts_of(attempt) or tuple(dict.fromkeys(row["host"] for _, row in rows))
     return LogBundle(str(attempt), tuple(_from_disk(attempt, host, rows, limits) for host in names))
 
 
@@ -62,16 +66,28 @@ def _hosts_of(attempt: Path) -> tuple[str, ...]:
     return ()
 
 
-def _from_disk(attempt: Path, host: str, rows: Iterable[Mapping[str, Any]], limits: LogLimits) -> HostLogs:
-    mine = [row for row in rows if row["host"] == host]
-    gathered = [row for row in mine if row.get("how") == "gathered" and not row.get("reason")]
-    last = mine[-1] if mine else {}
+def _from_disk(attempt: Path, host: str, rows: Iterable[Row], limits: LogLimits) -> HostLogs:
+    mine = [one for one in rows if one[1]["host"] == host]
+    gathered = [one for one in mine if _is_gathered(one[1])]
+    line, row = (gathered or mine or [(0, {})])[-1]
+    where = f"{MANIFEST}:{line}" if line else ""
     if has_archive(attempt, host):
-        return validated(attempt, host, "gathered" if gathered else "ssh", limits, note=str(last.get("detail", "")))
-    reason, detail = str(last.get("reason", "")), str(last.get("detail", ""))
+        found = validated(attempt, host, "gathered" if gathered else "ssh", limits, note=_remark(row))
+        return replace(found, where=where)
+    reason, detail = str(row.get("reason", "")), str(row.get("detail", ""))
     if reason:
-        return HostLogs(host, "none", "", (), reason, detail)
-    return HostLogs(host, "none", "", (), "no-logs", "its archive is gone" if mine else "nothing was gathered or fetched")
+        return HostLogs(host, "none", "", (), reason, detail, where)
+    return HostLogs(host, "none", "", (), "no-logs", "its archive is gone" if mine else "nothing was gathered or fetched", where)
+
+
+def _remark(row: Mapping[str, Any]) -> str:
+    """What a row says besides that all is well."""
+    words = [str(row["detail"])] if row.get("detail") and not row.get("reason") else []
+    for key, meaning in (("cut", "cut to head and tail"), ("left_out", "left out")):
+        names = row.get(key)
+        if isinstance(names, list) and names:
+            words.append(f"{meaning}: {', '.join(map(str, names))}")
+    return "; ".join(words)
 
 
 def validated(attempt: Path, host: str, how: str, limits: LogLimits, *, path: Path | None = None, note: str = "") -> HostLogs:
@@ -101,27 +117,32 @@ def _walk(raw: IO[bytes], limits: LogLimits) -> Contents:
         return found
 
 
-def read_rows(attempt: Path) -> tuple[Mapping[str, Any], ...]:
-    """The manifest's rows, oldest first; a line that was cut off by a crash is passed over."""
+def read_rows(attempt: Path) -> tuple[Row, ...]:
+    """The manifest's rows with their line numbers, oldest first; a line that was cut off by a crash is passed over."""
     try:
         text = (attempt / MANIFEST).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return ()
-    rows = []
-    for line in text.split("\n"):
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("host"), str):
-            rows.append(row)
-    return tuple(rows)
+    rows = ((number, _row(line)) for number, line in enumerate(text.split("\n"), 1))
+    return tuple((number, row) for number, row in rows if row is not None)
+
+
+def _row(line: str) -> Mapping[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) and isinstance(row.get("host"), str) else None
+
+
+def _is_gathered(row: Mapping[str, Any]) -> bool:
+    return row.get("how") == "gathered" and not row.get("reason")
 
 
 def gathered_hosts(attempt: Path) -> frozenset[str]:
     """Hosts that the job's own step has brought home."""
-    rows = (row for row in read_rows(attempt) if row.get("how") == "gathered" and not row.get("reason"))
-    return frozenset(row["host"] for row in rows if has_archive(attempt, row["host"]))
+    hosts = (row["host"] for _, row in read_rows(attempt) if _is_gathered(row))
+    return frozenset(host for host in hosts if has_archive(attempt, host))
 
 
 def host_row(logs: HostLogs) -> dict[str, Any]:

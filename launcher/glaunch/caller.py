@@ -10,9 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from glaunch.decide import Caller
 from glaunch.errors import UsageError
-from glaunch.request import Request
+from glaunch.request import Caller, Request
 from glaunch.settings import Settings
 
 SECRET = re.compile(r"(?i)(key|token|secret|passw|credential|authorization|cookie)")
@@ -52,11 +51,12 @@ def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], 
     """The caller's facts; raises UsageError for a script that is not there (unless planning from a capture: its files may be elsewhere)."""
     script = request.command[0]
     return Caller(
+        user=user_name(),
+        groups=frozenset(map(_group, os.getgroups())),
         work_dir=_work_dir(environ),
         program=_program(script, settings, environ, must_exist=must_exist) + request.command[1:],
         job_name=re.sub(r"[\x00-\x1f\x7f]", "_", Path(script).name.removesuffix(".py") or "job")[:128],
         environ=environ,
-        groups=tuple(_group(number) for number in os.getgroups()),
     )
 
 

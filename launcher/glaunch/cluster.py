@@ -103,6 +103,8 @@ class Partition:
     root_only: bool = False
     needs_reservation: bool = False
     """ReqResv=YES: only jobs with a --reservation may run here."""
+    priority_tier: int = 1
+    """Jobs of a higher tier may preempt those of a lower one (preempt/partition_prio)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Reads settings from where they may be set, layer over layer, and the rules that ship with glaunch."""
 
 import os
+import pwd
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,7 +18,7 @@ from glaunch.settings import OPTION, PROJECT, SHIPPED, SITE, TRIAL, USER, VARIAB
 from glaunch.shipped import shipped
 
 MAX_BYTES = 1 << 20
-NOT_KEYS = frozenset({"GLAUNCH_SITE", "GLAUNCH_LOG_DIR"})
+NOT_KEYS = frozenset({"GLAUNCH_SITE", "GLAUNCH_LOG_DIR", "GLAUNCH_DEBUG"})
 """GLAUNCH_* variables with a meaning of their own."""
 
 Options = Mapping[str, tuple[Value, str]]
@@ -37,18 +38,65 @@ def load(
     Raises ConfigError (FILE:LINE, or the variable or option) at the first thing that cannot be meant: no YAML, an unknown key, a wrong
     type, a key that the site protects, a file that others could write.
     """
-    user = Path(environ.get("XDG_CONFIG_HOME") or Path(home) / ".config") / "glaunch" / "config.yaml"
     trusted = trusted_owners()
     fold = _Fold()
-    fold.add(SHIPPED, [_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
-    fold.add(SITE, [_parsed(path, SITE, trusted) for path in site_files(Path(etc), trusted)])
-    if environ.get("GLAUNCH_SITE"):
-        fold.add(TRIAL, [_parsed(path, TRIAL, trusted) for path in _trial_files(environ["GLAUNCH_SITE"], trusted)])
-    fold.add(USER, [_parsed(user, USER, trusted)])
-    fold.add(PROJECT, [_parsed(Path(cwd) / "glaunch.yaml", PROJECT, trusted)])
-    fold.add(VARIABLE, [_variables(environ)])
-    fold.add(OPTION, [_options(options)])
+    fold.add([_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
+    variables = _variables(environ)
+    for layer, paths in sources(home=home, cwd=cwd, environ=environ, etc=etc):
+        if layer == PROJECT:
+            trusted |= _users(variables.general.get("trust", fold.general["trust"]))
+        fold.add([_parsed(path, layer, trusted) for path in paths])
+    fold.add([variables])
+    fold.add([_options(options)])
     return fold.settings(str(home), environ)
+
+
+def sources(
+    *, home: str | Path, cwd: str | Path, environ: Mapping[str, str], etc: str | Path = "/etc/glaunch"
+) -> tuple[tuple[int, tuple[Path, ...]], ...]:
+    """(layer, its files) beyond what ships, weakest first; the user's and the folder's file are named also where there is none.
+
+    Raises ConfigError for a site folder that others could write and for a GLAUNCH_SITE that names nothing.
+    """
+    trusted = trusted_owners()
+    user = Path(environ.get("XDG_CONFIG_HOME") or Path(home) / ".config") / "glaunch" / "config.yaml"
+    trial = environ.get("GLAUNCH_SITE")
+    return (
+        (SITE, tuple(site_files(Path(etc), trusted))),
+        (TRIAL, tuple(_trial_files(trial, trusted)) if trial else ()),
+        (USER, (user,)),
+        (PROJECT, (Path(cwd) / "glaunch.yaml",)),
+    )
+
+
+def check(paths: Sequence[Path], *, home: str | Path, environ: Mapping[str, str]) -> tuple[Settings | None, tuple[ConfigError, ...]]:
+    """Read files (or folders of them) as one site would have them: the settings that come out, or all that is wrong with them.
+
+    Owners and modes are not looked at: a file that is being written is not installed yet.
+    """
+    found = [file for path in paths for file in _checked(path)]
+    problems = [problem for file in found for problem in file.problems]
+    if problems:
+        return None, tuple(problems)
+    fold = _Fold()
+    fold.add([_parsed(shipped("site") / "defaults.yaml", SHIPPED, None, "site/defaults.yaml")])
+    fold.add(found)
+    try:
+        return fold.settings(str(home), environ), ()
+    except ConfigError as error:
+        return None, (error,)
+
+
+def _checked(path: Path) -> list[SettingsFile]:
+    try:
+        files = site_files(path, None) if path.is_dir() else [path]
+        texts = [(file, read_text(file, None)) for file in files]
+        missing = next((file for file, text in texts if text is None), None)
+        if missing:
+            raise ConfigError(f"{missing}: there is no such file", hint=f"ls {missing.parent}")
+    except ConfigError as error:
+        return [SettingsFile(problems=[error])]
+    return [parse_settings(text or "", str(file), SITE, __version__) for file, text in texts]
 
 
 def trusted_owners() -> frozenset[int]:
@@ -56,7 +104,7 @@ def trusted_owners() -> frozenset[int]:
     return frozenset({0, os.geteuid(), shipped("site").stat().st_uid})
 
 
-def site_files(folder: Path, trusted: frozenset[int]) -> list[Path]:
+def site_files(folder: Path, trusted: frozenset[int] | None) -> list[Path]:
     """The settings files of a site's folder in the order in which they are read; [] when there is no such folder.
 
     Raises ConfigError for a folder that others could write, and for a `.yml`, which would be passed over in silence.
@@ -68,7 +116,8 @@ def site_files(folder: Path, trusted: frozenset[int]) -> list[Path]:
         return []
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be read ({error.strerror})", hint=f"chmod a+rX {folder}") from error
-    _refuse_others(folder, info, trusted)
+    if trusted is not None:
+        _refuse_others(folder, info, trusted)
     wrong = next((name for name in names if name.endswith(".yml")), None)
     if wrong:
         raise ConfigError(
@@ -89,13 +138,16 @@ def read_text(path: Path, trusted: frozenset[int] | None) -> str | None:
         return None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})", hint=f"ls -l {path}") from error
-    with open(descriptor, "rb") as stream:
+    try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise ConfigError(f"{path}: a settings file is expected, this is none", hint=f"ls -ld {path}")
         if trusted is not None:
             _refuse_others(path, info, trusted)
-        raw = stream.read(MAX_BYTES + 1)
+        with open(descriptor, "rb", closefd=False) as stream:
+            raw = stream.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"{path}: more than {MAX_BYTES >> 20} MiB is no settings file", hint=f"ls -l {path}")
     try:
@@ -108,10 +160,35 @@ def read_text(path: Path, trusted: frozenset[int] | None) -> str | None:
 def _refuse_others(path: Path, info: os.stat_result, trusted: frozenset[int]) -> None:
     """Settings name programs and variables that run as the user: nobody else may be able to write them."""
     if info.st_uid not in trusted:
-        message = f"{path}: belongs to user {info.st_uid}; settings are read from root's files and your own"
-        raise ConfigError(message, hint=f"if you trust it, copy it: cp {path} ~/.config/glaunch/config.yaml")
+        owner = _name(info.st_uid)
+        hint = (
+            f"if you trust {owner}: export GLAUNCH_TRUST={owner}"
+            if path.name == "glaunch.yaml"
+            else f"it should be root's or your own: ls -l {path}"
+        )
+        raise ConfigError(f"{path}: belongs to {owner}; settings are read from root's files and your own", hint=hint)
     if info.st_mode & 0o022 and not (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
         raise ConfigError(f"{path}: others can write it (mode {info.st_mode & 0o7777:04o})", hint=f"chmod go-w {path}")
+
+
+def _users(trust: Setting) -> frozenset[int]:
+    """The user ids of the names (or numbers) that `trust` holds. Raises ConfigError for a name that this machine does not know."""
+    words = trust.value if isinstance(trust.value, tuple) else ()
+    return frozenset(int(word) if word.isdecimal() else _user(word, trust.where) for word in words)
+
+
+def _user(name: str, where: str) -> int:
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError as error:
+        raise ConfigError(f"{where}: there is no user {name!r}", hint=f"getent passwd {name}") from error
+
+
+def _name(user: int) -> str:
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
 
 
 def _trial_files(name: str, trusted: frozenset[int]) -> list[Path]:
@@ -138,7 +215,7 @@ def _variables(environ: Mapping[str, str]) -> SettingsFile:
         try:
             if name in names:
                 found.general[names[name].name] = typed_text(names[name], environ[name], name, VARIABLE)
-            elif near := suggestion(name.removeprefix("GLAUNCH_"), tuple(known.removeprefix("GLAUNCH_") for known in names)):
+            elif near := suggestion(name.removeprefix("GLAUNCH_"), tuple(known.removeprefix("GLAUNCH_") for known in names), 0.85):
                 raise ConfigError(f"{name}: no key is set by this variable", hint=near.replace("mean '", "mean 'GLAUNCH_"))
         except ConfigError as error:
             found.problems.append(error)
@@ -157,7 +234,7 @@ class _Fold:
         self.sections: dict[str, dict[str, Setting]] = {}
         self.protected: list[Protection] = []
 
-    def add(self, layer: int, files: Iterable[SettingsFile]) -> None:
+    def add(self, files: Iterable[SettingsFile]) -> None:
         """One layer: its files in order. What they protect holds from the next layer on, so a site's second file may refine its first."""
         fresh: list[Protection] = []
         for file in files:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
@@ -16,10 +16,16 @@ _NUMBERS = re.compile(r"(\d+)", re.ASCII)
 _TIER = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):([1-9][0-9]{0,6})")
 
 
-def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
+def number_key(digits: str) -> tuple[int, str]:
+    """Sort key of a whole number of any length, zeros in front ignored: 9 before 010."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+def natural_key(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
     """Sort key under which n2 comes before n10 (and n02 beside n2, told apart by the text itself)."""
     parts = _NUMBERS.split(name)
-    return tuple(int(part) if index % 2 else part for index, part in enumerate(parts)), name
+    return tuple(number_key(part) if index % 2 else part for index, part in enumerate(parts)), name
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +87,11 @@ class Fabric:
         return tuple(found)
 
     @cached_property
+    def row_of_leaf(self) -> Mapping[str, int]:
+        """Leaf → its index in `leaves`."""
+        return MappingProxyType({leaf: index for index, leaf in enumerate(self.leaves)})
+
+    @cached_property
     def leaf_of(self) -> Mapping[str, str]:
         """Node → its leaf (the first that names it); a node that no leaf names is not in it."""
         found: dict[str, str] = {}
@@ -90,8 +101,8 @@ class Fabric:
 
     @cached_property
     def leaf_row(self) -> Mapping[str, int]:
-        """Node → the index of its leaf in `leaves`; a node that no leaf names is not in it."""
-        row = {leaf: index for index, leaf in enumerate(self.leaves)}
+        """Node → the row of its leaf; a node that no leaf names is not in it."""
+        row = self.row_of_leaf
         return MappingProxyType({node: row[leaf] for node, leaf in self.leaf_of.items()})
 
     @cached_property
@@ -160,24 +171,28 @@ def fabric_from_json(data: object, *, where: str) -> Fabric:
     source, flat, notes, rows = (data.get(key) for key in ("source", "flat", "notes", "switches"))
     if not (isinstance(source, str) and isinstance(flat, bool) and isinstance(notes, list) and isinstance(rows, list)):
         raise ParseError(where, repr(data), "source, flat, notes and switches")
-    switches = tuple(_switch_from_json(row, where) for row in rows)
-    seen: dict[str, Switch] = {}
-    for switch in switches:
-        if switch.name in seen:
-            raise ParseError(where, switch.name, "every switch once")
-        seen[switch.name] = switch
-    for switch in switches:
-        # A parent of a higher tier for everyone: then no walk upwards can go in a circle.
-        if switch.parent is not None and (switch.parent not in seen or seen[switch.parent].tier <= switch.tier):
-            raise ParseError(where, repr(switch.parent), f"a switch of a higher tier as parent of {switch.name!r}")
-    return Fabric(switches, source, flat, tuple(str(note) for note in notes))
+    switches = [_switch_from_json(row, where) for row in rows]
+    parents = {switch.name: switch.parent for switch in switches}
+    if len(parents) < len(switches):
+        raise ParseError(where, repr([switch.name for switch in switches]), "every switch once")
+    try:
+        fabric = build_fabric(parents, {switch.name: switch.nodes for switch in switches}, source, notes=tuple(map(str, notes)))
+    except UsageError as bad:
+        raise ParseError(where, bad.message, "a tree of switches") from bad
+    for read, counted in zip(switches, fabric.switches, strict=True):
+        if read != counted:
+            raise ParseError(where, repr(read.tier), f"tier {counted.tier} for switch {read.name!r}")
+    return replace(fabric, flat=flat)
 
 
 def _switch_from_json(row: object, where: str) -> Switch:
     if isinstance(row, Mapping):
         name, tier, parent, nodes = (row.get(key) for key in ("name", "tier", "parent", "nodes"))
         if isinstance(name, str) and isinstance(tier, int) and isinstance(parent, str | None) and isinstance(nodes, str):
-            return Switch(name, tier, parent, expand(nodes))
+            try:
+                return Switch(name, tier, parent, expand(nodes))
+            except UsageError as bad:
+                raise ParseError(where, nodes, "a hostlist", hint=bad.message) from bad
     raise ParseError(where, repr(row), "a switch: name, tier, parent, nodes")
 
 

@@ -13,7 +13,6 @@ from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.job import Job
 from glaunch.reasons import in_words
 from glaunch.rundir import AttemptFolder, attempts
-from glaunch.units import format_span
 
 LOOKS_S = (3.0, 8.0, 20.0, 30.0)
 """When a pinned job that still waits is looked at; `Priority` often clears by itself within one backfill pass (30 s)."""
@@ -143,7 +142,7 @@ class Follower:
                 self._next_look = max(self._next_look, self._waited() + self.poll_s)
         self._show()
         for attempt in found:
-            if attempt.exit is not None and attempt.path not in self._ended:
+            if attempt.end is not None and attempt.path not in self._ended:
                 self._ended.add(attempt.path)
                 ending = self._at_exit(attempt)
                 if ending is not None:
@@ -238,14 +237,14 @@ class Follower:
 
     def _files_will_tell(self) -> bool:
         """True while an attempt that Slurm calls over may still be writing its exit.json (NFS shows a new file late)."""
-        if all(attempt.exit is not None for attempt in attempts(self.folder)):
+        if all(attempt.end is not None for attempt in attempts(self.folder)):
             return False
         self._over_at = self._over_at or self._waited()
         self._next_look = self._waited() + 0.5
         return self._waited() - self._over_at < EXIT_LAG_S
 
     def _ending(self, job: Job | None) -> Ending:
-        codes = [attempt.exit for attempt in last_attempts(attempts(self.folder)) if attempt.exit is not None]
+        codes = [attempt.end.code for attempt in last_attempts(attempts(self.folder)) if attempt.end is not None]
         if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
             return Ending(max(codes), "job", job, "")
         if job is None:
@@ -283,14 +282,9 @@ class Follower:
 
 def last_attempts(found: tuple[AttemptFolder, ...]) -> tuple[AttemptFolder, ...]:
     """Of each array task the attempt with the highest restart count."""
-    last: dict[tuple[str, str], AttemptFolder] = {}
+    last: dict[tuple[str, int], AttemptFolder] = {}
     for attempt in found:
         key = (attempt.job_id, attempt.task)
         if key not in last or last[key].restart < attempt.restart:
             last[key] = attempt
     return tuple(last.values())
-
-
-def start_words(attempt: AttemptFolder, waited_s: float) -> str:
-    """`runs on n001 … n008 after 4 s`."""
-    return f"job {attempt.job_id} runs on {len(attempt.hosts)} nodes after {format_span(waited_s)}"

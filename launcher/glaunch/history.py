@@ -98,7 +98,9 @@ class History:
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
     if before is None:
         before = Submission(event["id"], "", "", "", event["at_s"], (), "", "intent", "none")
-    changes = {key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)}
+    changes = {
+        key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)
+    }
     if isinstance(event.get("nodes"), list):
         changes["nodes"] = tuple(event["nodes"])
     return replace(before, **changes)

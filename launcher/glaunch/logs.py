@@ -27,6 +27,8 @@ class HostLogs:
     no-logs, not-attempted."""
     detail: str
     """What was seen, for people."""
+    where: str = ""
+    """The manifest's line that says it, `manifest.jsonl:3`."""
 
 
 @dataclass(frozen=True, slots=True)

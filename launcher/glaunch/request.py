@@ -34,14 +34,25 @@ class Request:
     array: str | None = None
     exclusive: bool = False
     requeue: bool = False
-    place: str = "auto"
-    """auto, pin or order."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, from where, and what the command means there."""
+
+    user: str
+    groups: frozenset[str]
+    work_dir: str
+    program: tuple[str, ...]
+    """As each rank runs it: ("/usr/bin/python3", "train.py", "--lr", "1e-3")."""
+    job_name: str
+    environ: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

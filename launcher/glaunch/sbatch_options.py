@@ -1,24 +1,17 @@
 """A request as options of sbatch: which go into the script, and which beside it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from glaunch.errors import UsageError
-from glaunch.plan import Option
 from glaunch.placement.layout import RankLayout
+from glaunch.plan import Option
 from glaunch.request import Request
+from glaunch.settings import Row
 
-OURS = frozenset({"wrap", "parsable", "wait", "test-only", "nodes", "ntasks", "nodefile", "output", "error", "chdir", "open-mode", "export-file"})
+OURS = frozenset(
+    {"wrap", "parsable", "wait", "test-only", "nodes", "ntasks", "nodefile", "output", "error", "chdir", "open-mode", "export-file"}
+)
 """What glaunch itself decides; handed through, it would break the job's folder or the order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What of each node a job asks for beside its GPUs, where neither the user nor the partition says it; None: not asked."""
-
-    cpus_per_task: int | None = None
-    mem: str | None = None
-    mem_per_gpu_mib: int | None = None
 
 
 def directives(
@@ -30,12 +23,16 @@ def directives(
     time: str | None,
     time_why: str,
     layout: RankLayout,
-    share: Share,
+    cpus_per_task: int | None,
+    memory_mib: int,
     folder: str,
     work_dir: str,
-    site: Mapping[str, tuple[str, str]],
+    site: Sequence[Row],
 ) -> tuple[Option, ...]:
-    """The #SBATCH lines, in a fixed order. `site` holds the site's further options: name → (value, where it was set).
+    """The #SBATCH lines, in a fixed order.
+
+    `cpus_per_task` and `memory_mib` (a node's) are the job's share where neither the user nor the partition says it (None, 0: not asked
+    for); `site` holds the site's further options.
 
     Raises UsageError for an option that glaunch decides itself.
     """
@@ -50,13 +47,14 @@ def directives(
     if layout.gpus_per_node:
         kind = f"{layout.gpu_type}:" if layout.gpu_type else ""
         options.append(Option("gres", f"gpu:{kind}{layout.gpus_per_node}", "" if request.gpus_per_node else "a GPU for each rank"))
-    cpus = request.cpus_per_task or share.cpus_per_task
-    if cpus:
-        options.append(Option("cpus-per-task", str(cpus), "" if request.cpus_per_task else "each GPU's share of the node's cores"))
-    if request.mem or share.mem:
-        options.append(Option("mem", request.mem or share.mem, "" if request.mem else "all memory of the node, as all its GPUs are asked for"))
-    elif share.mem_per_gpu_mib:
-        options.append(Option("mem-per-gpu", f"{share.mem_per_gpu_mib}M", "each GPU's share of the node's memory"))
+    if request.cpus_per_task:
+        options.append(Option("cpus-per-task", str(request.cpus_per_task)))
+    elif cpus_per_task:
+        options.append(Option("cpus-per-task", str(cpus_per_task), "each GPU's share of the node's cores"))
+    if request.mem:
+        options.append(Option("mem", request.mem))
+    elif memory_mib:
+        options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
     if time:
         options.append(Option("time", time, time_why))
     for option in ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"):
@@ -73,12 +71,12 @@ def directives(
     return tuple(options)
 
 
-def _others(request: Request, site: Mapping[str, tuple[str, str]]) -> list[Option]:
+def _others(request: Request, site: Sequence[Row]) -> list[Option]:
     for name, _ in request.sbatch:
         if name in OURS:
             raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
     asked = {name for name, _ in request.sbatch}
-    others = [Option(name, value or None, where) for name, (value, where) in site.items() if name not in asked]
+    others = [Option(row.name, row.value or None, row.where) for row in site if row.value is not None and row.name not in asked | OURS]
     return others + [Option(name, value) for name, value in request.sbatch]
 
 

@@ -59,6 +59,8 @@ _LOCAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108
 _KEYS = (
     Key("min_version", "version", "", "The oldest glaunch that may be used here; an older one stops and says so.",
         site_only=True, per_partition=False),
+    Key("trust", "words", (), "Users whose ./glaunch.yaml is read too (one folder for a whole project); root's and your own always are.",
+        per_partition=False),
     Key("partition", "text", "", "Partition without `-p`; empty: the default one if it has GPUs, else the only one that has.",
         per_partition=False),
     Key("account", "text", "", "Account without `-A`; empty: Slurm's own default for the user."),

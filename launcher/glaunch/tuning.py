@@ -138,7 +138,9 @@ class _Work:
                     if row.value is None or not _flagged(flag, row.name, row.value):
                         continue
                     if flag.refuse and not row.reason:
-                        hint = f"take it out, or give your reason: {row.name}: {{value: {row.value}, reason: …}}"
+                        hint = (
+                            f"take it out (one job: --env {row.name}={row.value}), or give your reason: {{value: {row.value!r}, reason: …}}"
+                        )
                         raise ConfigError(
                             f"{row.where}: {row.name}={row.value} for every job is refused: {rule.reason} ({rule.id})", hint=hint
                         )

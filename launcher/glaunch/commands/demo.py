@@ -113,13 +113,11 @@ def run_for_real(examples: Path, nodes: int, keep: bool) -> int:
     from glaunch.sandbox.options import SandboxOptions
     from glaunch.sandbox.up import up
 
-    folder = Path(tempfile.mkdtemp(prefix="glaunch-demo-", dir="/var/tmp"))  # noqa: S108 (0700, a name of its own)
+    folder = Path(tempfile.mkdtemp(prefix="glaunch-demo-", dir="/var/tmp"))
     begin = time.monotonic()
     box = up(SandboxOptions(dir=folder, nodes=nodes))
     try:
-        say(
-            f"a Slurm of {len(box.nodes)} nodes stands after {time.monotonic() - begin:.1f} s, each a host of its own with an sshd; nothing of it is outside"
-        )
+        say(f"a Slurm of {len(box.nodes)} nodes stands after {time.monotonic() - begin:.1f} s, each a host of its own")
         home = box.home("ada")
         shutil.copytree(examples, home / "examples", ignore=shutil.ignore_patterns("__pycache__"))
         owner = home.stat()

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import Request, Words, read_words
+from glaunch.request import Request, read_words
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
@@ -60,24 +60,15 @@ class LaunchCommand(click.Command):
             for name in (*parameter.opts, *parameter.secondary_opts)
         }
         words = read_words(args, takes_value)
-        ctx.meta["glaunch.words"] = words
         return super().parse_args(ctx, [*words.own, "--", *words.command])
 
     def get_usage(self, ctx: click.Context) -> str:
         return f"Usage: {ctx.command_path} [OPTIONS] SCRIPT [ARGUMENTS]  or  {ctx.command_path} SCRIPT [OPTIONS] [--] [ARGUMENTS]"
 
 
-def how_it_was_read(words: Words) -> str:
-    """The one line that says which words the script gets."""
-    script, arguments = words.command[0], words.command[1:]
-    shown = " ".join(_shown(word) for word in arguments)
-    return f"{script} gets: {shown}" if arguments else f"{script} gets no arguments"
-
-
-def _shown(word: str) -> str:
-    from shlex import quote
-
-    return quote(word)
+def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
+    return {"placement.mode": (params["place"], "--place")} if params["place"] else {}
 
 
 def request_from(params: dict[str, Any]) -> Request:
@@ -91,7 +82,6 @@ def request_from(params: dict[str, Any]) -> Request:
         tasks_per_node=params["ntasks_per_node"],
         gpus_per_node=params["gpus_per_node"],
         cpus_per_task=params["cpus_per_task"],
-        place=params["place"] or "",
         env=tuple(_variable(word) for word in params["env"]),
         sbatch=tuple(_option(word) for word in params["sbatch"]),
         **{

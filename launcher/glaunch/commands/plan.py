@@ -1,10 +1,11 @@
 """`glaunch plan`: what would be submitted, and why; nothing is."""
 
+import json
 from typing import Any
 
 import click
 
-from glaunch.commands.options import LaunchCommand, how_it_was_read, launch_options, request_from
+from glaunch.commands.options import LaunchCommand, launch_options, options_of, request_from
 
 HELP = """Show all that `run` would submit: nodes, order, options, environment, each with its reason. Submits nothing.
 
@@ -19,21 +20,25 @@ Examples:
 @click.command(cls=LaunchCommand, help=HELP)
 @launch_options
 @click.pass_context
-def command(ctx: click.Context, **params: Any) -> None:  # noqa: ANN401 - click hands options of every type
+def command(ctx: click.Context, /, **params: Any) -> None:  # noqa: ANN401 - click hands options of every type
     show_plan(ctx, params)
 
 
 def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
     """Decide and show (also `run --dry-run`)."""
+    import time
+
     from glaunch import pipeline
+    from glaunch.caller import terminal_width
+    from glaunch.report.documents import plan_document
+    from glaunch.report.plan import plan_text
 
     request = request_from(params)
-    world = pipeline.open_world(ctx.obj["snapshot"])
-    plan = pipeline.decide_only(world, request)
+    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
+    plan = pipeline.plan(world, request)
     if params["as_json"]:
-        click.echo(pipeline.plan_json(plan))
+        click.echo(json.dumps(plan_document(plan), indent=1))
         return
-    click.echo(how_it_was_read(ctx.meta["glaunch.words"]), err=True)
-    click.echo(pipeline.plan_text(plan, pipeline.terminal_width(), verbose=params["verbose"]))
+    click.echo(plan_text(plan, terminal_width(), None if world.captured else time.time()), nl=False)
     if params["verbose"]:
-        click.echo("\n" + pipeline.script_text(plan))
+        click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)

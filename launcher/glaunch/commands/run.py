@@ -1,10 +1,11 @@
 """`glaunch run`, the verb that is meant when none is given: place, submit, follow, report."""
 
+import json
 from typing import Any
 
 import click
 
-from glaunch.commands.options import LaunchCommand, how_it_was_read, launch_options, request_from
+from glaunch.commands.options import LaunchCommand, launch_options, options_of, request_from
 from glaunch.commands.plan import show_plan
 from glaunch.errors import UsageError
 
@@ -32,29 +33,35 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="The same as `glaunch plan`.")
 @click.option("--here", is_flag=True, help="Inside an allocation: order, tune and run on its nodes; submit nothing.")
 @click.pass_context
-def command(ctx: click.Context, **params: Any) -> int:  # noqa: ANN401 - click hands options of every type
+def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - click hands options of every type
     if params["dry_run"]:
         show_plan(ctx, params)
         return 0
     if ctx.obj["snapshot"]:
         raise UsageError("a capture runs nothing", hint="glaunch --snapshot DIR plan … shows what would be submitted")
-    if params["detach"] and params["wait"]:
-        raise UsageError("--detach leaves and --wait stays", hint="give one of them")
-    from glaunch import pipeline
+    if params["wait"] and (params["detach"] or params["parsable"]):
+        raise UsageError("--wait stays, --detach and --parsable leave", hint="give one of them")
+    from glaunch import aftermath, pipeline
+    from glaunch.report.plan import read_as
+    from glaunch.talk import talk
 
     request = request_from(params)
-    world = pipeline.open_world(None)
-    quiet = params["parsable"] or params["as_json"]
-    if not quiet:
-        click.echo(how_it_was_read(ctx.meta["glaunch.words"]), err=True)
+    world = pipeline.open_world(None, options_of(params))
+    talk(read_as(request.command))
     if params["here"]:
-        return pipeline.run_here(world, request)
+        from glaunch.here import run_here
+
+        return run_here(world, request)
     launched = pipeline.launch(world, request)
-    if params["parsable"]:
-        click.echo(launched.job_id)
     if params["detach"] or params["parsable"]:
-        pipeline.settle(world, launched)
-        if not params["parsable"]:
-            click.echo(pipeline.launched_json(launched) if params["as_json"] else launched.job_id)
+        document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
+        click.echo(json.dumps(document) if params["as_json"] else launched.job_id)
+        aftermath.settle(world, launched)
         return 0
-    return pipeline.stay(world, launched, show=not params["wait"] and not params["as_json"], as_json=params["as_json"])
+    code, report, told_by = aftermath.stay(world, launched, show=not params["wait"] and not params["as_json"])
+    if params["as_json"]:
+        from glaunch.report.documents import report_document
+
+        report_part = report_document(report) if report is not None else {"schema": "glaunch.report/1", "job": {"id": launched.job_id}}
+        click.echo(json.dumps({**report_part, "code": code, "told_by": told_by}, indent=1))
+    return code

@@ -21,8 +21,10 @@ from glaunch.parsers.slurm_reservations import parse_reservations
 
 SCHEMA = "glaunch.kept/1"
 
-MAX_AGE_S: Mapping[str, float] = MappingProxyType({"config": 3600.0, "partitions": 3600.0, "topology": 3600.0, "version": 3600.0})
-"""What may be kept, and how long: what an administrator writes into files, not what jobs change."""
+KEPT = ("config", "partitions", "topology", "version")
+"""What may be kept for long: what an administrator writes into files, not what jobs change."""
+CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
+"""Where a slurm.conf lies when SLURM_CONF does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,6 @@ class Answer:
     taken_at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A cluster as Slurm told of it just now, its topology as text ("": none), and the age of what was kept (question → seconds)."""
-
-    cluster: Cluster
-    topology_text: str
-    kept_for_s: Mapping[str, float]
-
-
 class Kept:
     """The folder of kept answers (`$XDG_STATE_HOME/glaunch/kept`), one small compressed file a question, for this user only.
 
@@ -49,12 +42,16 @@ class Kept:
     written (a full or read-only home) is not written: keeping answers is never a reason to fail.
     """
 
-    def __init__(self, folder: Path, key: str) -> None:
+    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None) -> None:
         self._folder = folder
-        self._key = key
+        self._key = cluster_key(os.environ if environ is None else environ)
+        self.keep_s = keep_s
+        """How long config, partitions, topology and version are kept; 0: never."""
 
     def get(self, question: str, now_s: float, max_age_s: float) -> Answer | None:
         """The kept answer, if it is at most `max_age_s` old (and not from the future)."""
+        if not self._key:
+            return None
         try:
             document = json.loads(zlib.decompress(self._path(question).read_bytes()))
             answer = Answer(str(document["text"]), float(document["taken_at_s"]))
@@ -66,6 +63,8 @@ class Kept:
 
     def put(self, question: str, answer: Answer) -> None:
         """Keep an answer: written beside the old one and put in its place in one step, mode 0600."""
+        if not self._key:
+            return
         document = {"schema": SCHEMA, "key": self._key, "question": question, "taken_at_s": answer.taken_at_s, "text": answer.text}
         packed = zlib.compress(json.dumps(document).encode(), level=1)
         temporary = ""
@@ -84,12 +83,11 @@ class Kept:
         return self._folder / f"{question}-{self._key}.json.z"
 
 
-def kept_for(
-    environ: Mapping[str, str], candidates: Iterable[str] = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf")
-) -> Kept | None:
-    """The kept answers of the cluster that the environment leads to; None where no slurm.conf is seen that could tell when it changed.
+def cluster_key(environ: Mapping[str, str], candidates: Iterable[str] = CONFIGURATIONS) -> str:
+    """A short name for the cluster that the environment leads to, as it is configured now.
 
-    The key is the slurm.conf's path, time and size, with SLURM_CLUSTERS: another cluster, or the same one reconfigured, has another key.
+    Made of the slurm.conf's path, time and size and of SLURM_CLUSTERS: another cluster, or the same one reconfigured, has another key.
+    "" where no slurm.conf is seen that could tell when it changed: then nothing is kept.
     """
     conf = environ.get("SLURM_CONF")
     for path in (conf,) if conf else tuple(candidates):
@@ -98,39 +96,23 @@ def kept_for(
         except OSError:
             continue
         told = json.dumps([os.path.realpath(path), seen.st_mtime_ns, seen.st_size, environ.get("SLURM_CLUSTERS", "")])
-        return Kept(_state_folder(environ) / "kept", hashlib.sha256(told.encode()).hexdigest()[:16])
-    return None
-
-
-def _state_folder(environ: Mapping[str, str]) -> Path:
-    state = environ.get("XDG_STATE_HOME", "")
-    base = Path(state) if state.startswith("/") else Path(environ.get("HOME") or "/nonexistent") / ".local" / "state"
-    return base / "glaunch"
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+    return ""
 
 
 def read_cluster(
-    gateway: SlurmCommands,
-    now_s: float,
-    kept: Kept | None = None,
-    *,
-    with_config: bool = True,
-    nodes_max_age_s: float = 0.0,
-) -> Reading:
-    """The cluster as it is now. Questions are asked side by side; what is kept and young enough is not asked.
+    gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, with_config: bool = True, nodes_max_age_s: float = 0.0
+) -> tuple[Cluster, str]:
+    """(the cluster, its topology as Slurm's own text, "" for none). Questions are asked side by side; what is kept is not asked.
 
     Cold: nodes 2, partitions 1, topology 1, reservations 1 (and config 2) RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how
-    old the nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`).
-    Raises what SlurmCommands raises.
+    old the nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Without `with_config` the
+    configuration is there only when it is kept. Raises what SlurmCommands raises.
     """
-    limits = {**MAX_AGE_S, "nodes": nodes_max_age_s, "reservations": 0.0}
-    if not with_config and (kept is None or kept.get("config", now_s, limits["config"]) is None):
-        del limits["config"]
-    old = {
-        question: answer
-        for question, age_s in limits.items()
-        if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s)) is not None
-    }
-    fresh = _asked(gateway.answer, [question for question in limits if question not in old], now_s)
+    limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
+    old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
+    wanted = [question for question in limits if question not in old and (with_config or question != "config")]
+    fresh = _asked(gateway.answer, wanted, now_s)
     for question, answer in fresh.items():
         if kept and limits[question] > 0:
             kept.put(question, answer)
@@ -145,11 +127,9 @@ def read_cluster(
         reservations=parse_reservations(answers["reservations"].text),
         config=config,
     )
-    ages = {question: now_s - answer.taken_at_s for question, answer in old.items()}
-    return Reading(cluster, answers["topology"].text, MappingProxyType(ages))
+    return cluster, answers["topology"].text
 
 
 def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
     with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
-        texts = list(pool.map(ask, questions))
-    return {question: Answer(text, now_s) for question, text in zip(questions, texts, strict=True)}
+        return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}

@@ -35,7 +35,7 @@ class Surroundings:
 
 
 Surround = Callable[[Surroundings], Run]
-"""Gives the `run` for some surroundings: `within` for the real one; a capture or a test answers the same whatever they are."""
+"""Gives the `run` for some surroundings: `within` for the real one."""
 
 
 def run(argv: Sequence[str], stdin: str = "", timeout_s: float = 20.0, *, env: Mapping[str, str] | None = None) -> Completed:

@@ -5,11 +5,12 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike, fspath
 from types import MappingProxyType
 
 from glaunch.cluster import NodeTable, Partition, Reservation
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
-from glaunch.gateways.process import Completed, Surround, Surroundings, signals_deferred, within
+from glaunch.gateways.process import Completed, Run, Surround, Surroundings, signals_deferred, within
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
 from glaunch.job import Job
@@ -46,27 +47,29 @@ class SubmitAnswer:
 
 
 class SlurmCommands:
-    """The gateway over sinfo, scontrol, squeue, sacct, sbatch and scancel. `surround` is the seam: tests and captures replace it.
+    """The gateway over sinfo, scontrol, squeue, sacct, sbatch and scancel.
 
-    Every call has a timeout. Raises SlurmError where Slurm says no or a command is missing, ControllerSilent where nothing answers
-    (then it is not known what happened, and nothing is tried again), ParseError where an answer is not in its format.
+    `run` is the seam: a capture or a test answers in its stead. `surround` is the same seam for who must see the environment and the
+    folder of each call too. Every call has a timeout. Raises SlurmError where Slurm says no or a command is missing, ControllerSilent
+    where nothing answers (then it is not known what happened, and nothing is tried again), ParseError where an answer is not in its format.
     """
 
     def __init__(
         self,
-        environ: Mapping[str, str],
-        surround: Surround = within,
+        run: Run | None = None,
         *,
+        environ: Mapping[str, str] | None = None,
+        surround: Surround = within,
         timeout_s: float = 30.0,
         submit_timeout_s: float = 120.0,
         mark: Callable[[], str] = lambda: f"|{secrets.token_hex(4)}|",
     ) -> None:
-        self._environ = environ
-        self._surround = surround
+        self._environ = dict(os.environ if environ is None else environ)
+        self._surround = surround if run is None else lambda _: run
         self._timeout_s = timeout_s
-        self._submit_timeout_s = submit_timeout_s
+        self._submit_timeout_s = max(submit_timeout_s, timeout_s)
         self._mark = mark
-        self._run = surround(Surroundings(reading_environment(environ)))
+        self._run = self._surround(Surroundings(reading_environment(self._environ)))
 
     # What there is
 
@@ -170,29 +173,28 @@ class SlurmCommands:
 
     def submit(
         self,
-        script: str,
-        options: Iterable[tuple[str, str | None]] = (),
+        script: str | PathLike[str],
+        options: Iterable[str] = (),
         args: Iterable[str] = (),
         *,
         folder: str | None = None,
-        environ: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> SubmitAnswer:
-        """Submit a script: its absolute path, sbatch's options (name without dashes, value or None), the script's arguments.
+        """Submit a script: its absolute path, sbatch's options as words (`--nodes=8`), the script's arguments.
 
-        sbatch runs in `folder` (the job's working directory unless an option says otherwise) with `environ` (glaunch's own by default) in
-        a session of its own, so that ^C does not reach it; a ^C that comes meanwhile is given on afterwards. 1 RPC.
+        sbatch runs in `folder` (the job's working directory unless an option says otherwise; glaunch's own by default), with `environment`
+        on top of the user's own, and in a process session of its own, so that ^C does not reach it; a ^C that comes meanwhile is given on
+        afterwards. 1 RPC.
         """
-        if not script.startswith("/") or "\n" in script:
+        path = fspath(script)
+        if not path.startswith("/") or "\n" in path:
             raise UsageError(
-                f"{script!r} is no absolute path without line breaks: Slurm could not show it back", hint="choose another folder"
+                f"{path!r} is no absolute path without line breaks: Slurm could not show it back", hint="choose another folder"
             )
-        pairs = tuple(options)
-        words = [f"--{name}" if value is None else f"--{name}={value}" for name, value in pairs]
-        parsable = [] if any(name == "parsable" for name, _ in pairs) else ["--parsable"]
-        argv = ("sbatch", *parsable, *words, script, *args)
-        surroundings = Surroundings(submitting_environment(self._environ if environ is None else environ), folder, own_session=True)
+        argv = ("sbatch", "--parsable", *(word for word in options if word != "--parsable"), path, *args)
+        inherited = submitting_environment({**self._environ, **(environment or {})})
         with signals_deferred():
-            done = self._call(self._surround(surroundings), argv, self._submit_timeout_s)
+            done = self._call(self._surround(Surroundings(inherited, folder, own_session=True)), argv, self._submit_timeout_s)
         if done.code != 0:
             raise refusal(done, "the job", self._submit_timeout_s)
         return _submitted(done)
@@ -221,7 +223,7 @@ class SlurmCommands:
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._call(self._run, argv, self._timeout_s)
 
-    def _call(self, run: Callable[[Sequence[str], str, float], Completed], argv: Sequence[str], timeout_s: float) -> Completed:
+    def _call(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
         conf = self._environ.get("SLURM_CONF")
         if self._surround is within and conf and not os.path.exists(conf):
             # Slurm's commands would look for it for a minute

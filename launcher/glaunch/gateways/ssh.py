@@ -7,7 +7,6 @@ cut looks like a clean end of file, the caller must see its own end mark before 
 
 import contextlib
 import logging
-import os
 import random
 import socket
 import time
@@ -20,6 +19,7 @@ from glaunch.errors import GlaunchError
 from glaunch.gateways.fan_out import Watchdog
 from glaunch.gateways.ssh_keys import Identities
 from glaunch.parsers.known_hosts import KnownHosts, Trust, parse
+from glaunch.settings import Settings
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -64,16 +64,22 @@ class SshSettings:
     fan_out: int = 16
 
 
-def default_settings(user: str, home: str, environ: dict[str, str] | os._Environ[str]) -> SshSettings:
-    """What OpenSSH would look at: the user's and the machine's known_hosts, the agent, `~/.ssh/id_*`."""
-    folder = Path(home) / ".ssh"
-    known = (folder / "known_hosts", folder / "known_hosts2", Path("/etc/ssh/ssh_known_hosts"), Path("/etc/ssh/ssh_known_hosts2"))
-    keys = tuple(str(folder / name) for name in ("id_ed25519", "id_ecdsa", "id_rsa"))
-    return SshSettings(user, tuple(map(str, known)), keys, agent=environ.get("SSH_AUTH_SOCK", ""))
+def ssh_settings(settings: Settings, *, user: str, home: str, agent: str = "") -> SshSettings:
+    """The site's and the user's settings `ssh.*`, with the key files that OpenSSH would look at; `agent` is SSH_AUTH_SOCK."""
+    return SshSettings(
+        user,
+        known_hosts=settings.words("ssh.known_hosts"),
+        keys=tuple(f"{home}/.ssh/{name}" for name in ("id_ed25519", "id_ecdsa", "id_rsa")),
+        agent=agent,
+        port=settings.number("ssh.port"),
+        connect_s=float(settings.number("ssh.connect_timeout_s")),
+        total_s=float(settings.number("ssh.deadline_s")),
+        fan_out=settings.number("ssh.fanout"),
+    )
 
 
 class SshFailure(GlaunchError):
-    """Why a host gave nothing: `reason` is one of REASONS, the message what was seen."""
+    """Why a host gave nothing: `reason` as in `logs.HostLogs`, the message what was seen."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)

@@ -99,7 +99,7 @@ class _File:
     def read(self, root: Table) -> None:
         """All of the file; a min_version that is not met is the only problem then told, for the rest may be newer than this glaunch."""
         wanted = next((node for name, node in root.items if name.text == "min_version"), None)
-        if isinstance(wanted, Scalar) and self.layer < USER and _version(wanted.text) > _version(self.version):
+        if isinstance(wanted, Scalar) and self.layer < USER and _version(wanted.text) > _release(self.version):
             message = f"{self._at(wanted)}: this site wants glaunch {wanted.text} or newer, this is {self.version}"
             self.found.problems.append(ConfigError(message, hint="load the site's own glaunch, e.g. module load glaunch"))
             return
@@ -145,7 +145,7 @@ class _File:
         for scalar, inner in self._named(node, "partitions", "a partition's name and its keys"):
             if isinstance(inner, Table):
                 self._keys(inner, self.found.sections.setdefault(scalar.text, {}), {})
-            else:
+            elif not (isinstance(inner, Scalar) and inner.null):
                 self._problem(scalar, f"expected keys for partition {scalar.text!r}, got {_shown(inner)}", "e.g. {time: 4:00:00}")
 
     def _protect(self, node: Node) -> None:
@@ -177,12 +177,12 @@ class _File:
         return f"{self.where}:{node.line}"
 
 
-def suggestion(name: str, known: tuple[str, ...]) -> str:
-    """`did you mean 'ssh.port'?`, or "" when nothing is near."""
+def suggestion(name: str, known: tuple[str, ...], nearness: float = 0.6) -> str:
+    """`did you mean 'ssh.port'?`, or "" when nothing is as near as that (1: the same)."""
     import difflib
 
-    near = difflib.get_close_matches(name, known, 1, 0.6)
-    if not near:
+    near = difflib.get_close_matches(name, known, 1, nearness)
+    if not near and nearness < 0.75:
         last = {one.rpartition(".")[2]: one for one in known}
         near = [last[word] for word in difflib.get_close_matches(name.rpartition(".")[2], last, 1, 0.75)]
     return f"did you mean {near[0]!r}?" if near else ""
@@ -277,6 +277,12 @@ def _plain(text: str, where: str) -> str:
 
 def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")) if re.fullmatch(r"\d+(\.\d+)*", text) else ()
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """The numbers that a version starts with: `0.2.0.dev1` is 0.2.0."""
+    match = re.match(r"\d+(\.\d+)*", text)
+    return _version(match[0]) if match else ()
 
 
 def _shown(node: Node) -> str:

@@ -29,6 +29,7 @@ _KEYS = (
     "JobDefaults",
     "RootOnly",
     "ReqResv",
+    "PriorityTier",
 )
 
 
@@ -76,4 +77,5 @@ def _partition(line: str, where: str) -> Partition:
         hidden=found.get("Hidden") == "YES",
         root_only=found.get("RootOnly") == "YES",
         needs_reservation=found.get("ReqResv") == "YES",
+        priority_tier=count_or_none(found.get("PriorityTier", ""), where) or 0,
     )

@@ -104,7 +104,7 @@ class _Reader:
             raise self._no(event, f"the tag {getattr(event, 'tag', '')}", "leave it out: what a key takes is known")
         if depth > MAX_DEPTH:
             raise self._no(event, f"more than {MAX_DEPTH} levels", "")
-        line = event.start_mark.line + 1
+        line = _line(event)
         if kind == "ScalarEvent":
             return Scalar(getattr(event, "value", ""), not getattr(event, "implicit", (True, False))[0], line)
         if kind == "SequenceStartEvent":
@@ -133,4 +133,8 @@ class _Reader:
             yield event
 
     def _no(self, event: "Event", what: str, hint: str) -> ConfigError:
-        return ConfigError(f"{self.where}:{event.start_mark.line + 1}: {what} is not taken in settings", hint=hint)
+        return ConfigError(f"{self.where}:{_line(event)}: {what} is not taken in settings", hint=hint)
+
+
+def _line(event: "Event") -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1

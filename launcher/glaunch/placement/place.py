@@ -1,7 +1,9 @@
 """Which nodes: the set with the fewest hops that can be had, with its proof."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,20 @@ from glaunch.placement.cost import cost_of
 from glaunch.placement.order import in_fabric_order, natural_order
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.solve import Branch, Island, best_counts
+
+IntArray = npt.NDArray[np.int64]
+
+
+class Weighed(Protocol):
+    """What `place` chooses from: nodes, each once, and beside each Slurm's Weight (lower is used first)."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Node names."""
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The weight of each node, in the order of `nodes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,73 +51,71 @@ class _Choice:
     sizes: Mapping[int, int]
 
 
-def place(fabric: Fabric, candidates: Candidates, n: int) -> Placement | None:
+def place(fabric: Fabric, candidates: Weighed, n: int) -> Placement | None:
     """The best n of the candidates: least weight in all, as Slurm weighs; then the fewest hops over all pairs, which is proven; then
     the fewest pods; the fewest leaves; then what leaves most for others (tightest last leaf, fullest pod); then names. Always the same
-    answer to the same question.
+    answer to the same question, whatever the order of the candidates.
 
-    None when no island has n candidates. Nodes that the fabric does not know are joined with nothing: one may carry a single-node job,
-    if no known node is a candidate.
+    None when no island has n candidates: a set never spans two. Nodes that the fabric does not know are joined with nothing: one may
+    carry a single-node job, if no known node is a candidate.
     Raises UsageError for n < 1, for a candidate named twice, or when nodes and weights differ in number.
 
-    The nodes of the answer stand in the fabric's order (`in_fabric_order`). `bound_hops` is the optimum of an exact search over the
-    counts per leaf; `cost` is counted again from the nodes themselves.
+    The nodes of the answer stand in the fabric's order (`in_fabric_order`). `bound_hops` is the optimum as an exact search over the
+    counts per leaf found it; `cost` is counted again from the nodes themselves.
     """
     if n < 1:
         raise UsageError(f"{n} nodes cannot be placed", hint="ask for at least 1")
     if len(candidates.nodes) != len(candidates.weights) or len(set(candidates.nodes)) != len(candidates.nodes):
         raise UsageError("every candidate needs one name and one weight")
     weights = np.array(candidates.weights, dtype=np.int64)
-    row_of, unknown = fabric.leaf_row, len(fabric.leaves)
-    rows = np.fromiter((row_of.get(node, unknown) for node in candidates.nodes), dtype=np.int64, count=len(candidates.nodes))
+    rows = np.array([-1 if row is None else row for row in map(fabric.leaf_row.get, candidates.nodes)], dtype=np.int64)
     choices = _choices(fabric, rows, weights, n)
     least = min((choice.weight for choice in choices), default=0)
     best: tuple[tuple[int, int, int, int], _Choice, dict[int, int], int] | None = None
     for choice in choices:
         if choice.weight == least:
             counts, bound_hops = _solve(fabric, choice, n)
-            hops, pods, leaves = _cost_of_counts(fabric, counts, n)
-            key = (hops, pods, leaves, sum(choice.sizes.values()))
+            key = (*_cost_of_counts(fabric, counts, n), sum(choice.sizes.values()))
             if best is None or key < best[0]:
                 best = key, choice, counts, bound_hops
     if best is None:
-        return _lone_node(candidates, rows == unknown) if n == 1 else None
-    nodes = _names(candidates, rows, weights, best[1], best[2])
-    return _placement(fabric, nodes, dict(zip(candidates.nodes, candidates.weights, strict=True)), best[3])
+        return _lone_node(candidates) if n == 1 else None
+    _, choice, counts, bound_hops = best
+    chosen = _pick(candidates, rows, weights, choice, counts)
+    return _placement(fabric, chosen, bound_hops)
 
 
-def best_possible(fabric: Fabric, nodes: Sequence[str], n: int) -> Placement | None:
+def best_possible(fabric: Fabric, nodes: Iterable[str], n: int) -> Placement | None:
     """The best n of all `nodes`, were every one of them free and none preferred; None when no island has n of them."""
     distinct = tuple(dict.fromkeys(nodes))
     return place(fabric, Candidates(distinct, (0,) * len(distinct)), n)
 
 
-def _choices(fabric: Fabric, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], n: int) -> list[_Choice]:
-    """The islands that have n candidates, in the fabric's order."""
-    leaves = fabric.leaves
-    roots = [fabric.path_of_leaf(leaf)[-1] for leaf in leaves]
+def _choices(fabric: Fabric, rows: IntArray, weights: IntArray, n: int) -> list[_Choice]:
+    """The islands that have n candidates, in the fabric's order. `rows`: each candidate's leaf row, -1 where it is unknown."""
+    roots = [fabric.path_of_leaf(leaf)[-1] for leaf in fabric.leaves]
     number = {root: index for index, root in enumerate(dict.fromkeys(roots))}
-    island_of_leaf = np.array([number[root] for root in roots] + [-1], dtype=np.int64)
-    islands = island_of_leaf[rows]
+    islands = np.array([number[root] for root in roots] + [-1], dtype=np.int64)[rows]
+    by_island = np.argsort(islands, kind="stable")
+    ends = np.searchsorted(islands[by_island], np.arange(len(number) + 1))
     found = []
-    for root, index in number.items():
-        here = np.flatnonzero(islands == index) if len(number) > 1 else np.flatnonzero(islands >= 0)
+    for index, root in enumerate(number):
+        here = by_island[ends[index] : ends[index + 1]]
         if len(here) < n:
             continue
         least = np.partition(weights[here], n - 1)[:n]
         heaviest = int(least.max())
-        sizes = np.bincount(rows[here][weights[here] <= heaviest], minlength=len(leaves))
-        floors = np.bincount(rows[here][weights[here] < heaviest], minlength=len(leaves))
-        used = np.flatnonzero(sizes).tolist()
-        found.append(
-            _Choice(root, int(least.sum()), heaviest, {row: int(floors[row]) for row in used}, {row: int(sizes[row]) for row in used})
-        )
+        used, sizes = np.unique(rows[here][weights[here] <= heaviest], return_counts=True)
+        forced, floors = np.unique(rows[here][weights[here] < heaviest], return_counts=True)
+        no_floors = dict.fromkeys(used.tolist(), 0)
+        floor = no_floors | dict(zip(forced.tolist(), floors.tolist(), strict=True))
+        found.append(_Choice(root, int(least.sum()), heaviest, floor, dict(zip(used.tolist(), sizes.tolist(), strict=True))))
     return found
 
 
 def _solve(fabric: Fabric, choice: _Choice, n: int) -> tuple[dict[int, int], int]:
     """(leaf row → nodes, the fewest hops) of the best n on one island."""
-    row = {leaf: index for index, leaf in enumerate(fabric.leaves)}
+    row = fabric.row_of_leaf
     if choice.root in row:
         return {row[choice.root]: n}, n * (n - 1) // 2
 
@@ -124,6 +138,8 @@ def _cost_of_counts(fabric: Fabric, counts: Mapping[int, int], n: int) -> tuple[
     below: dict[str, int] = {}
     pods = set()
     for row, count in counts.items():
+        if not count:
+            continue
         path = fabric.path_of_leaf(fabric.leaves[row])
         pods.add(path[min(1, len(path) - 1)])
         for name in path[:-1]:
@@ -131,43 +147,37 @@ def _cost_of_counts(fabric: Fabric, counts: Mapping[int, int], n: int) -> tuple[
     return n * (n - 1) // 2 + sum(count * (n - count) for count in below.values()), len(pods), len(counts)
 
 
-def _names(
-    candidates: Candidates, rows: npt.NDArray[np.int64], weights: npt.NDArray[np.int64], choice: _Choice, counts: Mapping[int, int]
-) -> list[str]:
-    """The nodes behind the counts: in each leaf all lighter ones, then by name."""
-    wanted = np.isin(rows, np.fromiter(counts, dtype=np.int64))
+def _pick(candidates: Weighed, rows: IntArray, weights: IntArray, choice: _Choice, counts: Mapping[int, int]) -> dict[str, int]:
+    """Node → weight, of the nodes behind the counts: in each leaf all lighter ones, then by name."""
+    wanted = np.isin(rows, np.fromiter(counts, dtype=np.int64)) & (weights <= choice.heaviest)
     must: dict[int, list[str]] = {}
     may: dict[int, list[str]] = {}
-    for index in np.flatnonzero(wanted & (weights <= choice.heaviest)).tolist():
-        group = must if weights[index] < choice.heaviest else may
-        group.setdefault(int(rows[index]), []).append(candidates.nodes[index])
-    nodes: list[str] = []
+    weight_of: dict[str, int] = {}
+    for index in np.flatnonzero(wanted).tolist():
+        node, weight = candidates.nodes[index], int(weights[index])
+        (must if weight < choice.heaviest else may).setdefault(int(rows[index]), []).append(node)
+        weight_of[node] = weight
+    chosen: list[str] = []
     for row, count in counts.items():
         forced = must.get(row, [])
-        nodes += forced + natural_order(may.get(row, []))[: count - len(forced)]
-    return nodes
+        chosen += forced + natural_order(may.get(row, []))[: count - len(forced)]
+    return {node: weight_of[node] for node in chosen}
 
 
-def _placement(fabric: Fabric, nodes: Sequence[str], weights: Mapping[str, int], bound_hops: int) -> Placement | None:
-    ordered = in_fabric_order(fabric, nodes)
-    cost = cost_of(fabric, ordered, weights)
+def _placement(fabric: Fabric, chosen: Mapping[str, int], bound_hops: int) -> Placement | None:
+    ordered = in_fabric_order(fabric, chosen)
+    cost = cost_of(fabric, ordered, chosen)
     if cost is None:
         return None
-    leaves: dict[str, int] = {}
-    pods: dict[str, int] = {}
-    for node in ordered:
-        leaf = fabric.leaf_of[node]
-        leaves[leaf] = leaves.get(leaf, 0) + 1
-        pod = fabric.pod_of_leaf(leaf)
-        pods[pod] = pods.get(pod, 0) + 1
+    leaves = Counter(fabric.leaf_of[node] for node in ordered)
+    pods = Counter(fabric.pod_of(node) for node in ordered)
     pairs = len(ordered) * (len(ordered) - 1) // 2
     return Placement(ordered, cost, bound_hops, tuple(leaves.items()), tuple(pods.items()), cost.hops / pairs if pairs else 0.0)
 
 
-def _lone_node(candidates: Candidates, unknown: npt.NDArray[np.bool_]) -> Placement | None:
-    named = natural_order(node for node, alone in zip(candidates.nodes, unknown, strict=True) if alone)
-    if not named:
+def _lone_node(candidates: Weighed) -> Placement | None:
+    weight_of = dict(zip(candidates.nodes, candidates.weights, strict=True))
+    if not weight_of:
         return None
-    weight = dict(zip(candidates.nodes, candidates.weights, strict=True))
-    node = min(named, key=lambda name: weight[name])
-    return Placement((node,), Cost(weight[node], 0, 0, 0), 0, (), (), 0.0)
+    node = min(natural_order(weight_of), key=weight_of.__getitem__)
+    return Placement((node,), Cost(weight_of[node], 0, 0, 0), 0, (), (), 0.0)

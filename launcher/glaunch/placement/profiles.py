@@ -32,10 +32,12 @@ class Scale:
 
 
 class Profile(Protocol):
-    """One part of a fabric. `any_gain[e]` is the best gain of e extras with at most one leaf partly filled, e = 0 … room;
-    `full_extras`, `full_gains` are the full states worth having (ascending; the first is 0, 0)."""
+    """One part of a fabric. `room` is the number of extras it has; `any_gain[e]` the best gain of e extras with at most one leaf partly
+    filled, up to the room or the number that is asked for; `full_extras`, `full_gains` are the full states worth having (ascending; the
+    first is 0, 0)."""
 
     floor: int
+    room: int
     full_extras: Array
     full_gains: Array
     any_gain: Array
@@ -61,8 +63,9 @@ class LeafBundle:
         free = np.array([-size for size, _ in self.free], dtype=np.int64)
         ends = np.concatenate(([0], np.cumsum(free)))
         self.ends: list[int] = ends.tolist()
+        self.room = self.ends[-1]
         squares: Array = np.concatenate(([0], np.cumsum(free * free))).astype(scale.dtype)
-        extras = np.arange(min(limit, self.ends[-1]) + 1)
+        extras = np.arange(min(limit, self.room) + 1)
         whole = np.searchsorted(ends, extras, side="right") - 1
         rest = extras - ends[whole]
         kept = squares[whole] + (rest * rest - scale.n * extras).astype(scale.dtype)
@@ -94,18 +97,17 @@ class MixedLeaf:
     """A leaf of which some nodes must be taken and others may."""
 
     def __init__(self, leaf: int, floor: int, size: int, scale: Scale, limit: int) -> None:
-        self.leaf, self.floor, self.size = leaf, floor, size
-        extras: Array = np.arange(min(limit, size - floor) + 1).astype(scale.dtype)
+        self.leaf, self.floor, self.room = leaf, floor, size - floor
+        extras: Array = np.arange(min(limit, self.room) + 1).astype(scale.dtype)
         self.any_gain = (2 * floor + extras - scale.n) * extras * scale.pair
-        whole = size - floor
-        self.full_extras = np.array([0, whole] if whole <= limit else [0])
+        self.full_extras = np.array([0, self.room] if self.room <= limit else [0])
         self.full_gains = self.any_gain[self.full_extras]
 
     def take(self, extra: int, full: bool, taken: dict[int, int]) -> None:
         taken[self.leaf] = self.floor + extra
 
     def waste(self, extra: int) -> int:
-        return self.size - self.floor - extra
+        return self.room - extra if extra else 0
 
 
 class Joined:
@@ -114,6 +116,7 @@ class Joined:
     def __init__(self, parts: Sequence[Profile], scale: Scale, limit: int, *, pod: bool, link: bool) -> None:
         self.parts = parts
         self.floor = sum(part.floor for part in parts)
+        self.room = sum(part.room for part in parts)
         self.steps: list[tuple[Array, Array]] = []
         if len(parts) == 1:
             full, partly = None, parts[0].any_gain

@@ -62,7 +62,7 @@ def _parts(branch: Branch, island: Island, scale: Scale, limit: int) -> list[Pro
 
 def _pod(leaves: Sequence[int], island: Island, scale: Scale, limit: int) -> Profile:
     mixed = [leaf for leaf in leaves if 0 < island.floors[leaf] < island.sizes[leaf]]
-    plain = [leaf for leaf in leaves if leaf not in set(mixed)] if mixed else leaves
+    plain = [leaf for leaf in leaves if island.floors[leaf] in (0, island.sizes[leaf])]
     parts: list[Profile] = [MixedLeaf(leaf, island.floors[leaf], island.sizes[leaf], scale, limit) for leaf in mixed]
     if plain:
         parts.append(LeafBundle(plain, [island.floors[leaf] for leaf in plain], [island.sizes[leaf] for leaf in plain], scale, limit))
@@ -80,7 +80,7 @@ def _take_best(parts: Sequence[Profile], n: int, taken: dict[int, int]) -> int:
         parts[0].take(n, False, taken)
         return int(parts[0].any_gain[n])
     # The last parts get the first say when states are equal: those with the least free come last.
-    parts = sorted(parts, key=lambda part: -len(part.any_gain))
+    parts = sorted(parts, key=lambda part: -part.room)
     forward = _sweep(parts, n)
     bounds = _bounds(parts, forward[-1], n)
     gain, shares = _first_single(parts, forward, bounds, n) or _best_repaired(parts, forward, bounds, n)
@@ -107,7 +107,7 @@ def _first_single(parts: Sequence[Profile], forward: Sequence[Array], bounds: _B
     highest = int(bounds.bound.max())
     rows = np.flatnonzero(bounds.bound == highest).tolist()
     tied = [(int(bounds.index[row]), int(bounds.extras[row])) for row in rows]
-    tied.sort(key=lambda pair: (parts[pair[0]].waste(pair[1]), len(parts[pair[0]].any_gain) - pair[1], pair))
+    tied.sort(key=lambda pair: (parts[pair[0]].waste(pair[1]), parts[pair[0]].room - pair[1], pair))
     for index, extra in tied:
         shares = _full_shares(parts, forward, n - extra)
         if shares[index] == 0:

@@ -57,7 +57,9 @@ def design(options: SandboxOptions) -> Design:
         raise UsageError(f"{len(nodes)} nodes are too many for one machine", hint=f"{MAX_NODES} at most")
     root = (options.slurm_root or Path("/")).resolve()
     if not (root / "etc" / "passwd").is_file():
-        raise UsageError(f"{root} is no root file system: it has no etc/passwd", hint="docs/sandbox.md says how one is made with debootstrap")
+        raise UsageError(
+            f"{root} is no root file system: it has no etc/passwd", hint="docs/sandbox.md says how one is made with debootstrap"
+        )
     gpus = texts.gpus_of(nodes, options.gpus)
     return Design(options, fabric, text, plugin, nodes, gpus, lay_out(fabric, options.uplink), root)
 

@@ -16,7 +16,14 @@ _NEEDED = {
     "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "flock": "util-linux",
 }  # fmt: skip
 _NEEDED_FOR_ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server"}
-_SERVICES = {"slurmctld": "slurmctld", "slurmd": "slurmd", "munge": "munge", "openssh-server": "ssh", "slurmdbd": "slurmdbd", "mariadb-server": "mariadb"}
+_SERVICES = {
+    "slurmctld": "slurmctld",
+    "slurmd": "slurmd",
+    "munge": "munge",
+    "openssh-server": "ssh",
+    "slurmdbd": "slurmdbd",
+    "mariadb-server": "mariadb",
+}
 POLICY = Path("/usr/sbin/policy-rc.d")
 _POLICY_TEXT = "#!/bin/sh\n# Written by `glaunch sandbox up --install` while it installs: no service starts. Remove it if it is still here.\nexit 101\n"
 

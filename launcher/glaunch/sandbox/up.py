@@ -26,7 +26,9 @@ def up(options: SandboxOptions) -> Sandbox:
     """
     plan = design(options)
     if os.geteuid() != 0 or sys.platform != "linux":
-        raise GlaunchError("a sandbox needs root on Linux: it makes namespaces, mounts and users of its own", hint="sudo glaunch sandbox up")
+        raise GlaunchError(
+            "a sandbox needs root on Linux: it makes namespaces, mounts and users of its own", hint="sudo glaunch sandbox up"
+        )
     missing = packages.missing(plan.root, accounting=options.accounting)
     if missing:
         raise GlaunchError(f"{packages.place(plan.root)} lacks {', '.join(missing)}", hint=packages.hint(plan.root, missing))
