@@ -17,7 +17,8 @@ from typing import IO
 from glaunch.bundle import ARCHIVES, LogLimits, append_rows, archive_path, gathered_hosts, has_archive, host_row, load_bundle, validated
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.gateways.fan_out import Watchdog, fan_out
-from glaunch.gateways.ssh import Ssh, SshFailure, SshSettings, Target, open_ssh, targets
+from glaunch.gateways.ssh import Ssh, SshSettings, open_ssh, targets
+from glaunch.gateways.ssh_socket import SshFailure, Target
 from glaunch.logs import HostLogs, LogBundle
 
 __all__ = ["LocalFailure", "LogLimits", "collect", "load_bundle", "remote_command"]
