@@ -63,7 +63,15 @@ def test_there_and_back(whole: Whole) -> None:
 def test_the_schema_comes_first_and_is_held() -> None:
     document = to_document("part", 2, Part("a"))
     assert next(iter(document.items())) == ("schema", "glaunch.part/2")
-    for wrong in ({**document, "schema": "glaunch.part/1"}, {**document, "schema": "glaunch.other/2"}, {"name": "a"}, [], None, "x"):
+    wrongs: list[object] = [
+        {**document, "schema": "glaunch.part/1"},
+        {**document, "schema": "glaunch.other/2"},
+        {"name": "a"},
+        [],
+        None,
+        "x",
+    ]
+    for wrong in wrongs:
         with pytest.raises(ParseError, match=r"glaunch\.part/2"):
             from_document(Part, "part", 2, wrong, "plan.json")
 

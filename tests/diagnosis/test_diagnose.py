@@ -233,20 +233,20 @@ def test_an_order_that_could_not_be_made() -> None:
 
 def test_hosts_without_logs_are_told_once_a_reason() -> None:
     gone = [
-        HostLogs("n001", "none", "", (), "unreachable", "10.77.1.1 port 22: no answer within 10 s", "logs/manifest.jsonl:4"),
-        HostLogs("n002", "none", "", (), "unreachable", "10.77.1.2 port 22: no answer within 10 s", "logs/manifest.jsonl:5"),
-        HostLogs("n003", "none", "", (), "changed-host-key", "n003 showed another key", "logs/manifest.jsonl:6"),
+        HostLogs("n001", "none", "", (), "unreachable", "10.77.1.1 port 22: no answer within 10 s", "manifest.jsonl:4"),
+        HostLogs("n002", "none", "", (), "unreachable", "10.77.1.2 port 22: no answer within 10 s", "manifest.jsonl:5"),
+        HostLogs("n003", "none", "", (), "changed-host-key", "n003 showed another key", "manifest.jsonl:6"),
         HostLogs("n004", "none", "", (), "no-logs", "no folder"),
-        HostLogs("n005", "ssh", "logs/n005.tar.gz", (), "", "tar: file changed as we read it", "logs/manifest.jsonl:7"),
+        HostLogs("n005", "ssh", "logs/n005.tar.gz", (), "", "tar: file changed as we read it", "manifest.jsonl:7"),
     ]
     found = [
         finding for finding in diagnose(dataclasses.replace(GOOD, logs=LogBundle("/j", tuple(gone)))) if finding.code.startswith("GL3")
     ]
     assert [(finding.code, finding.severity, finding.host, finding.where) for finding in found] == [
-        ("GL301", "warning", "n[001-002]", "12.0.0/logs/manifest.jsonl:4"),
-        ("GL301", "warning", "n003", "12.0.0/logs/manifest.jsonl:6"),
-        ("GL301", "note", "n004", "12.0.0/logs/manifest.jsonl"),
-        ("GL302", "note", "n005", "12.0.0/logs/manifest.jsonl:7"),
+        ("GL301", "warning", "n[001-002]", "12.0.0/manifest.jsonl:4"),
+        ("GL301", "warning", "n003", "12.0.0/manifest.jsonl:6"),
+        ("GL301", "note", "n004", "12.0.0/manifest.jsonl"),
+        ("GL302", "note", "n005", "12.0.0/manifest.jsonl:7"),
     ]
 
 

@@ -94,7 +94,7 @@ def _wait(port: int) -> None:
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
+        except OSError:  # noqa: PERF203
             if time.monotonic() > end:
                 raise
             time.sleep(0.02)
@@ -130,7 +130,7 @@ class Proxy:
         for one in (self.server, *self._open):
             try:
                 one.shutdown(socket.SHUT_RDWR)
-            except OSError:
+            except OSError:  # noqa: PERF203
                 pass
             one.close()
         for thread in self._threads:

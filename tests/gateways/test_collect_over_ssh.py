@@ -10,14 +10,18 @@ import stat
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from glaunch.bundle import LogLimits, archive_path, read_rows
 from glaunch.collect import LocalFailure, collect, load_bundle
 from glaunch.errors import UsageError
+from glaunch.gateways.ssh import SshSettings
 from glaunch.logs import HostLogs
+
+if TYPE_CHECKING:
+    from tests.gateways.conftest import Proxy, Sshd
 
 pytestmark = pytest.mark.sshd
 
@@ -57,7 +61,7 @@ def no_part(attempt: Path) -> bool:
     return not list((attempt / "logs").glob(".*"))
 
 
-def test_every_host_comes_home_whole(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_every_host_comes_home_whole(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     seen: list[HostLogs] = []
     bundle = collect(attempt, HOSTS, ADDRESSES, str(log_dir), settings=sshd.settings(), progress=seen.append)
     assert [host.host for host in bundle.hosts] == list(HOSTS)
@@ -71,34 +75,34 @@ def test_every_host_comes_home_whole(sshd: Any, attempt: Path, log_dir: Path) ->
         assert {(file.name, file.size_bytes) for file in host.files} == {(name, len(data)) for name, data in inside.items()}
     assert no_part(attempt)
     assert load_bundle(attempt) == bundle
-    rows = [json.loads(line) for line in (attempt / "logs" / "manifest.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (attempt / "manifest.jsonl").read_text().splitlines()]
     assert {(row["host"], row["how"], len(row["files"])) for row in rows} == {(host, "ssh", len(NAMES)) for host in HOSTS}
 
 
-def test_a_shell_that_greets_is_no_harm(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_a_shell_that_greets_is_no_harm(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     settings = sshd.settings(keys=(str(sshd.folder / "id_noisy"),))
     bundle = collect(attempt, HOSTS[:1], ADDRESSES, str(log_dir), settings=settings)
     assert content(attempt / bundle.hosts[0].archive).keys() == set(NAMES)
 
 
-def test_a_folder_that_is_not_there_or_a_link_or_empty(sshd: Any, attempt: Path, log_dir: Path, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_or_a_link_or_empty(sshd: "Sshd", attempt: Path, log_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(log_dir)
     for path in (tmp_path / "nothing", tmp_path / "link"):
         bundle = collect(attempt, HOSTS[:1], ADDRESSES, str(path), settings=sshd.settings())
         assert [(host.archive, host.reason, str(path) in host.detail) for host in bundle.hosts] == [("", "no-logs", True)]
-        assert bundle.hosts[0].where.startswith("logs/manifest.jsonl:")
+        assert bundle.hosts[0].where.startswith("manifest.jsonl:")
     (tmp_path / "empty").mkdir()
     bundle = collect(attempt, HOSTS[:1], ADDRESSES, str(tmp_path / "empty"), settings=sshd.settings())
     assert [(host.archive, host.files) for host in bundle.hosts] == [("logs/n003.tar.gz", ())]
 
 
 @pytest.mark.parametrize("path", ["relative", "", "/tmp/a\nb", "/tmp/\x1b[m"])
-def test_a_folder_that_cannot_be_meant(sshd: Any, attempt: Path, path: str) -> None:
+def test_a_folder_that_cannot_be_meant(sshd: "Sshd", attempt: Path, path: str) -> None:
     with pytest.raises(UsageError):
         collect(attempt, HOSTS, ADDRESSES, path, settings=sshd.settings())
 
 
-def test_too_much_is_refused_and_leaves_nothing(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_too_much_is_refused_and_leaves_nothing(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     (log_dir / "noise").write_bytes(os.urandom(400_000))
     (log_dir / "zeros").write_bytes(bytes(2_000_000))
     for limits in (LogLimits(archive_bytes=200_000), LogLimits(content_bytes=1_000_000), LogLimits(files=3)):
@@ -107,7 +111,7 @@ def test_too_much_is_refused_and_leaves_nothing(sshd: Any, attempt: Path, log_di
         assert no_part(attempt)
 
 
-def test_a_stream_that_is_cut_leaves_nothing(proxy: Callable[..., Any], attempt: Path, log_dir: Path) -> None:
+def test_a_stream_that_is_cut_leaves_nothing(proxy: Callable[..., tuple["Proxy", SshSettings]], attempt: Path, log_dir: Path) -> None:
     (log_dir / "noise").write_bytes(os.urandom(400_000))
     for after in (4_000, 100_000, 399_000):
         _, settings = proxy(lambda seen, after=after: "cut" if seen >= after else "pass")
@@ -116,7 +120,7 @@ def test_a_stream_that_is_cut_leaves_nothing(proxy: Callable[..., Any], attempt:
         assert no_part(attempt)
 
 
-def test_what_came_earlier_stays_when_a_later_fetch_fails(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_what_came_earlier_stays_when_a_later_fetch_fails(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     first = collect(attempt, HOSTS[:1], ADDRESSES, str(log_dir), settings=sshd.settings())
     again = collect(attempt, HOSTS[:1], ADDRESSES, str(log_dir), settings=sshd.settings(port=1))
     assert again.missing == ()
@@ -136,17 +140,20 @@ def gather(attempt: Path, host: str, text: bytes) -> None:
         member = tarfile.TarInfo("./comm.0.log")
         member.size = len(text)
         archive.addfile(member, io.BytesIO(text))
-    row = {"host": host, "how": "gathered", "archive": f"logs/{host}.tar.gz", "size_bytes": 1, "files": 1, "cut": ["a.log"], "left_out": []}
-    with (attempt / "logs" / "manifest.jsonl").open("a") as manifest:
-        manifest.write(json.dumps({**row, "reason": "", "detail": ""}) + "\n")
+    row = {"host": host, "how": "gathered", "archive": f"logs/{host}.tar.gz", "size_bytes": 1}
+    with (attempt / "manifest.jsonl").open("a") as manifest:
+        manifest.write(
+            json.dumps({**row, "reason": "too-large", "detail": "9 bytes, at most 8 are gathered; cut to head and tail: ./a"}) + "\n"
+        )
 
 
-def test_what_the_job_gathered_is_not_fetched_again(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_what_the_job_gathered_is_not_fetched_again(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     gather(attempt, "n001", b"gathered")
     bundle = collect(attempt, HOSTS, ADDRESSES, str(log_dir), settings=sshd.settings())
     assert {host.host: host.how for host in bundle.hosts} == {"n003": "ssh", "n001": "gathered", "n002": "ssh"}
     found = next(host for host in bundle.hosts if host.host == "n001")
-    assert (found.detail, content(attempt / found.archive)) == ("cut to head and tail: a.log", {"comm.0.log": b"gathered"})
+    assert (found.reason, content(attempt / found.archive)) == ("", {"comm.0.log": b"gathered"})
+    assert "cut to head and tail" in found.detail, "what was left out is told"
     # with all of them home nobody is asked
     for host in HOSTS:
         gather(attempt, host, b"gathered")
@@ -155,7 +162,7 @@ def test_what_the_job_gathered_is_not_fetched_again(sshd: Any, attempt: Path, lo
     assert len(read_rows(attempt)) == before
 
 
-def test_what_the_job_gathers_meanwhile_wins(proxy: Callable[..., Any], attempt: Path, log_dir: Path) -> None:
+def test_what_the_job_gathers_meanwhile_wins(proxy: Callable[..., tuple["Proxy", SshSettings]], attempt: Path, log_dir: Path) -> None:
     (log_dir / "noise").write_bytes(os.urandom(100_000))
     done: list[int] = []
 
@@ -173,7 +180,7 @@ def test_what_the_job_gathers_meanwhile_wins(proxy: Callable[..., Any], attempt:
     assert no_part(attempt)
 
 
-def test_an_archive_that_is_not_whole_does_not_count(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_an_archive_that_is_not_whole_does_not_count(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     collect(attempt, HOSTS, ADDRESSES, str(log_dir), settings=sshd.settings())
     path = attempt / "logs" / "n001.tar.gz"
     whole = path.read_bytes()
@@ -185,11 +192,11 @@ def test_an_archive_that_is_not_whole_does_not_count(sshd: Any, attempt: Path, l
         assert [(host.host, host.reason) for host in bundle.missing] == [("n001", "broken")], data[-20:]
 
 
-def test_ctrl_c_keeps_what_is_whole(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_ctrl_c_keeps_what_is_whole(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     hosts = [f"n{number:03d}" for number in range(1, 9)]
     addresses = {host: f"127.0.0.{number}" for number, host in enumerate(hosts, 1)}
+    settings = sshd.settings(fan_out=1)
     with pytest.raises(KeyboardInterrupt):
-        settings = sshd.settings(fan_out=1)
         collect(attempt, hosts, addresses, str(log_dir), settings=settings, progress=lambda _: signal.raise_signal(signal.SIGINT))
     bundle = load_bundle(attempt, hosts)
     home = [host for host in bundle.hosts if host.archive]
@@ -198,7 +205,9 @@ def test_ctrl_c_keeps_what_is_whole(sshd: Any, attempt: Path, log_dir: Path) -> 
     assert no_part(attempt)
 
 
-def test_ctrl_c_does_not_wait_for_a_host_that_hangs(proxy: Callable[..., Any], sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_ctrl_c_does_not_wait_for_a_host_that_hangs(
+    proxy: Callable[..., tuple["Proxy", SshSettings]], sshd: "Sshd", attempt: Path, log_dir: Path
+) -> None:
     _, settings = proxy(lambda seen: "freeze" if seen > 3_000 else "pass")
     alarm = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
@@ -211,13 +220,13 @@ def test_ctrl_c_does_not_wait_for_a_host_that_hangs(proxy: Callable[..., Any], s
     assert [host.reason for host in load_bundle(attempt, HOSTS[:1]).hosts] == ["not-attempted"]
 
 
-def test_a_disk_that_refuses_is_ours_and_not_the_hosts(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_a_disk_that_refuses_is_ours_and_not_the_hosts(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     (attempt / "logs").write_text("in the way")
     with pytest.raises(LocalFailure, match="logs"):
         collect(attempt, HOSTS, ADDRESSES, str(log_dir), settings=sshd.settings())
 
 
-def test_a_name_that_is_no_file_name_goes_nowhere(sshd: Any, attempt: Path, log_dir: Path) -> None:
+def test_a_name_that_is_no_file_name_goes_nowhere(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
     for host in ("../n001", ".n001", "n001/x", ""):
         bundle = collect(attempt, [host], {host: "127.0.0.1"}, str(log_dir), settings=sshd.settings())
         assert [(one.archive, one.reason) for one in bundle.hosts] == [("", "broken")]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from glaunch.parsers.labelled import PIECE, RankLine, labelled, tail_of
 
 LINE = st.one_of(
-    st.text(st.characters(codec="ascii", exclude_categories=("Cc",)), max_size=60), st.integers(1020, 3100).map(lambda size: "x" * size)
+    st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), max_size=60), st.integers(1020, 3100).map(lambda size: "x" * size)
 )
 
 

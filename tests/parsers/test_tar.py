@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glaunch.parsers.tar import BrokenTar, Contents, TarTooLarge, contents
 
-NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=60).filter(
+NAME = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
     lambda name: name not in (".", "..")
 )
 PATH = st.lists(NAME, min_size=1, max_size=4).map("/".join)

@@ -72,9 +72,7 @@ def _report(text: str) -> JobReport:
         (
             HostLogs("n001" + end, "gathered", "logs/n001.tar.gz", (LogFile("comm.0.log" + end, 2048, "0" * 64),), "", "" + end),
             HostLogs("n002" + end, "ssh", "logs/n002.tar.gz", (LogFile("comm.8.log" + end, 3 << 20, "1" * 64),), "", ""),
-            HostLogs(
-                "n003" + end, "none", "", (), "unreachable", "10.77.1.3 port 22: no answer within 10 s" + end, "logs/manifest.jsonl:3"
-            ),
+            HostLogs("n003" + end, "none", "", (), "unreachable", "10.77.1.3 port 22: no answer within 10 s" + end, "manifest.jsonl:3"),
         ),
     )
     evidence = "srun: error: n003: task 17: Exited with exit code 5" + end
@@ -86,7 +84,7 @@ def _report(text: str) -> JobReport:
         plan=plan,
         exit_code=5,
         run_time_s=63.0,
-        granted=NODES[:2] + ("n003" + end,),
+        granted=(*NODES[:2], "n003" + end),
         ranks=tuple(RankRow(rank, NODES[rank // 8], rank % 8) for rank in range(24)),
         planned_cost=Cost(8, 60, 1, 2),
         granted_cost=Cost(8, 64, 1, 3),

@@ -168,7 +168,7 @@ def _transport(sock: socket.socket, target: Target, ssh: Ssh) -> Iterator["Trans
         _prefer(transport, trust)
         _greet(transport, settings)
         key = transport.get_remote_server_key()
-        check_host_key(trust, key.get_name(), key.asbytes(), target)
+        check_host_key(trust, key.get_name(), key.asbytes(), target, ssh.known.problems)
         ssh.identities.authenticate(transport, settings.user)
         yield transport
     finally:
@@ -217,8 +217,8 @@ def _prefer(transport: "Transport", trust: Trust) -> None:
     options.key_types = (*(name for name in types if name in known), *(name for name in types if name not in known))
 
 
-def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target) -> None:
-    """Raise SshFailure unless this very key is known for the host and not revoked."""
+def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target, problems: Sequence[str] = ()) -> None:
+    """Raise SshFailure unless this very key is known for the host and not revoked; `problems` are lines that could not be read."""
     for revoked in trust.revoked:
         if revoked.blob == blob:
             raise SshFailure("changed-host-key", f"{target.address} showed a {kind} key that {revoked.where} marks @revoked")
@@ -235,7 +235,8 @@ def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target) -> None
         )
     others = ", ".join(sorted({key.type for key in trust.keys}))
     known = f"only its {others} key is known" if others else "no key of it is in your known_hosts"
-    raise SshFailure("unknown-host-key", f"{target.address} showed a {kind} key, and {known}; connect once with ssh and check it")
+    unread = f"; {problems[0]}" if problems else ""
+    raise SshFailure("unknown-host-key", f"{target.address} showed a {kind} key, and {known}; connect once with ssh and check it{unread}")
 
 
 def _read(channel: "Channel", command: str, sink: Callable[[bytes], None], idle_s: float) -> int:

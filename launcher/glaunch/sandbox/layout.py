@@ -1,0 +1,190 @@
+"""The folder of a sandbox: all that can be written down before anything starts."""
+
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from glaunch import __version__
+from glaunch.errors import UsageError
+from glaunch.fabric import Fabric
+from glaunch.sandbox import inner_python, texts
+from glaunch.sandbox.box import MARK, PATH
+from glaunch.sandbox.network import Network, lay_out
+from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions
+from glaunch.sandbox.shape import default_shape, grow, node_names, parse_shape, read_topology, topology_conf
+
+SCRIPTS = ("root.sh", "init.sh", "keep.sh", "build.sh", "accounting.sh", "node.sh")
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """What an `up` will make: the options, decided."""
+
+    options: SandboxOptions
+    fabric: Fabric
+    topology: str
+    """topology.conf as text."""
+    plugin: str
+    nodes: tuple[str, ...]
+    gpus: Mapping[str, Gpus]
+    network: Network
+    root: Path
+    """The root file system that hosts see: `/`, or the chroot."""
+
+
+def design(options: SandboxOptions) -> Design:
+    """Decide what was asked; raises UsageError where options do not go together or name what is not there."""
+    if options.topology and options.shape:
+        raise UsageError("--shape and --topology both say what the switches are", hint="give one of them")
+    plugin = "topology/tree"
+    if options.topology:
+        text = _read(options.topology, "--topology")
+        fabric = read_topology(text, str(options.topology))
+        plugin = "topology/block" if "blockname" in text.lower() else plugin
+    else:
+        tiers = parse_shape(options.shape) if options.shape else default_shape(options.nodes or DEFAULT_NODES)
+        fabric = grow(tiers, options.nodes)
+        text = topology_conf(fabric)
+    nodes = node_names(fabric)
+    if options.nodes and options.nodes != len(nodes):
+        raise UsageError(f"--nodes {options.nodes}, but the switches have {len(nodes)} nodes", hint="leave --nodes out")
+    if len(nodes) > MAX_NODES:
+        raise UsageError(f"{len(nodes)} nodes are too many for one machine", hint=f"{MAX_NODES} at most")
+    root = (options.slurm_root or Path("/")).resolve()
+    if not (root / "etc" / "passwd").is_file():
+        raise UsageError(
+            f"{root} is no root file system: it has no etc/passwd", hint="docs/sandbox.md says how one is made with debootstrap"
+        )
+    gpus = texts.gpus_of(nodes, options.gpus)
+    return Design(options, fabric, text, plugin, nodes, gpus, lay_out(fabric, options.uplink), root)
+
+
+def _read(path: Path, option: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"{option} {path}: {fault}") from None
+
+
+def write(plan: Design, folder: Path) -> None:
+    """Fill `folder`, which exists and is empty but for the mark and what the guard writes there."""
+    srv, options = folder / "srv", plan.options
+    for name in ("log", "state", "munge", "ssh", "node", "net", "etc/slurm", "etc/glaunch", "layer/etc/ssh"):
+        (srv / name).mkdir(parents=True, exist_ok=True)
+    for path in (folder / "mnt", folder / "home", *(folder / "home" / user for user in ("root", *USERS))):
+        path.mkdir()
+    for user in ("root", *USERS):
+        (folder / "home" / user).chmod(0o700)
+        (folder / "home" / user / ".ssh").mkdir(mode=0o700)
+    for name in SCRIPTS:
+        shutil.copyfile(HERE / name, srv / name)
+    _write_etc(plan, srv)
+    for site_file in options.site_files:
+        (srv / "etc" / "glaunch" / site_file.name).write_text(_read(site_file, "--site"), encoding="utf-8")
+    key = srv / "munge" / "key"
+    key.touch(mode=0o400)
+    key.write_bytes(os.urandom(1024))
+    network = plan.network
+    (srv / "net" / "switches").write_text(network.ip_batch, encoding="utf-8")
+    (srv / "net" / "rates").write_text(network.tc_batch, encoding="utf-8")
+    rows = "".join(f"{host.name} {host.address} {host.port} {host.bridge}\n" for host in network.hosts)
+    (srv / "nodes").write_text(rows, encoding="utf-8")
+    _write_settings(plan, srv)
+    short = folder / "exec"
+    short.write_text((HERE / "exec.sh").read_text(encoding="utf-8"), encoding="utf-8")
+    short.chmod(0o755)
+
+
+def _write_etc(plan: Design, srv: Path) -> None:
+    options, layer = plan.options, srv / "layer" / "etc"
+    files = {
+        srv / "etc/slurm/slurm.conf": texts.slurm_conf(plan.nodes, plan.gpus, plan.plugin, options.slurm_conf, options.accounting),
+        srv / "etc/slurm/gres.conf": texts.gres_conf(plan.nodes, plan.gpus),
+        srv / "etc/slurm/topology.conf": plan.topology,
+        srv / "etc/glaunch/sandbox.yaml": texts.SITE,
+        layer / "hosts": texts.hosts(plan.network.hosts),
+        layer / "nsswitch.conf": texts.NSSWITCH,
+        layer / "resolv.conf": "",
+        layer / "ssh/sshd_config": texts.sshd_config(options.ssh_users),
+        layer / "ssh/ssh_config": "",
+    }
+    if options.accounting:
+        files[srv / "etc/slurm/slurmdbd.conf"] = texts.slurmdbd_conf(options.slurm_conf)
+    known = [(plan.root / "etc" / name).read_text(encoding="utf-8", errors="surrogateescape") for name in ("passwd", "group")]
+    for name, text in texts.accounts(*known).items():
+        files[layer / name] = text
+    for path, text in files.items():
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    (layer / "shadow").chmod(0o600)
+
+
+def _write_settings(plan: Design, srv: Path) -> None:
+    options, other_root = plan.options, plan.options.slurm_root is not None
+    settings = {
+        "RATE": options.rate,
+        "ACCOUNTING": "yes" if options.accounting else "no",
+        "PYTHON": "no" if options.no_python else "yes",
+        "DISK_MIB": str(options.disk_mib),
+        "GPU_FILES": str(max((each.count for each in plan.gpus.values()), default=0)),
+        "PATH": f"{PATH}:/usr/games",
+    }
+    (srv / "settings").write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in settings.items()), encoding="utf-8")
+    python = inner_python.outer()
+    asked = tuple(str(path.resolve()) for path in options.binds)
+    missing = [path for path in asked if not os.path.exists(path)]
+    if missing:
+        raise UsageError(f"--bind {missing[0]}: there is no such folder")
+    lists = {
+        "binds": inner_python.outermost((*inner_python.folders(python, other_root=other_root), *asked)),
+        "asked": inner_python.outermost(asked),
+        "pythons": inner_python.python_folders(python),
+        "mounts": () if other_root else system_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")),
+    }
+    for name, paths in lists.items():
+        if any("\n" in path for path in paths):
+            raise UsageError(f"{name}: a folder whose name has a line break cannot be bound inside")
+        (srv / name).write_text("".join(path + "\n" for path in paths), encoding="utf-8", errors="surrogateescape")
+    (srv / "glaunch").write_text(inner_python.wrapper(python, other_root=other_root), encoding="utf-8")
+    (srv / "glaunch.py").write_text(inner_python.starter(python, other_root=other_root), encoding="utf-8")
+
+
+def system_mounts(mountinfo: str) -> tuple[str, ...]:
+    """File systems that the machine mounts below /usr, /opt, /etc, /var by themselves, outermost first.
+
+    An overlay over / shows what lies under them, so each needs one of its own. **Source:** proc(5), mountinfo.
+    """
+    found: list[str] = []
+    for line in mountinfo.splitlines():
+        point = line.split()[4]
+        system = point.startswith(("/usr", "/opt", "/etc", "/var", "/bin", "/sbin", "/lib"))
+        plain = not any(char in point for char in "\\,:")  # blanks are written \040; an overlay takes none of these
+        if system and plain and Path(point).is_dir() and not f"{point}/".startswith(tuple(f"{own}/" for own in inner_python.PRIVATE)):
+            found.append(point)
+    return tuple(sorted(dict.fromkeys(found), key=lambda point: point.count("/")))
+
+
+def mark(plan: Design) -> str:
+    """What `status` and readers of the folder are told; JSON."""
+    options = plan.options
+    facts = {
+        "schema": "glaunch.sandbox/1",
+        "glaunch": __version__,
+        "nodes": len(plan.nodes),
+        "switches": len(plan.fabric.switches),
+        "tiers": 1 + max(switch.tier for switch in plan.fabric.switches),
+        "users": ["root", *USERS],
+        "accounting": options.accounting,
+        "python_on_nodes": not options.no_python,
+        "slurm_root": str(options.slurm_root or ""),
+        "rate": options.rate,
+        "uplink": options.uplink,
+    }
+    return json.dumps(facts, indent=1) + "\n"
+
+
+__all__ = ["MARK", "Design", "design", "mark", "system_mounts", "write"]
