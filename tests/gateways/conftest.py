@@ -1,5 +1,6 @@
 """A real sshd on loopback with throw-away keys, and a proxy in front of it that misbehaves on purpose."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -130,7 +131,7 @@ class Proxy:
         for one in (self.server, *self._open):
             try:
                 one.shutdown(socket.SHUT_RDWR)
-            except OSError:  # noqa: PERF203
+            except OSError:
                 pass
             one.close()
         for thread in self._threads:
@@ -175,10 +176,8 @@ class Proxy:
         except OSError:
             pass
         for one in (source, sink):
-            try:
+            with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
 
 
 @pytest.fixture
