@@ -97,6 +97,12 @@ def plan(world: World, request: Request) -> Plan:
     return _decide(world, request, cluster, fabric)[0]
 
 
+def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
+    """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
+    decided, hidden = _decide(world, request, cluster, fabric)
+    return decided, script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", "")), hidden
+
+
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
     public, hidden = split_secrets(request.env)
@@ -147,8 +153,7 @@ def launch(world: World, request: Request) -> Launched:
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
         cluster, fabric = see(world, max_age_s=0)
-        decided, hidden = _decide(world, request, cluster, fabric)
-        script = script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", ""))
+        decided, script, hidden = decide_on(world, request, cluster, fabric)
         pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
         world.history.append(
             decided.submission_id,
@@ -162,11 +167,11 @@ def launch(world: World, request: Request) -> Launched:
         )
     for line in summary(decided):
         talk(line)
-    folder = _write(world, decided, script, fabric)
+    folder = write(world, decided, script, fabric)
     return _submit(world, decided, folder, hidden)
 
 
-def _write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
+def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
     warn_of_local(world.settings, os.path.realpath(folder))

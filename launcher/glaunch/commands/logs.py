@@ -43,7 +43,9 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
         if host is None:
             raise UsageError(f"no rank {rank} has run", hint=f"ranks 0 to {len(attempt.ranks) - 1} have")
     if host is not None and host not in attempt.hosts:
-        raise UsageError(f"the job did not run on {host!r}", hint=f"it ran on {', '.join(attempt.hosts[:8])}{' …' if attempt.hosts[8:] else ''}")
+        raise UsageError(
+            f"the job did not run on {host!r}", hint=f"it ran on {', '.join(attempt.hosts[:8])}{' …' if attempt.hosts[8:] else ''}"
+        )
     shown = [] if host else sorted(folder.glob("batch-*.log"))
     for path in (*shown, attempt.path / "out" / f"{host or attempt.hosts[0]}.log"):
         if not path.is_file():
