@@ -6,7 +6,7 @@ import tarfile
 
 import pytest
 
-from .conftest import User, job_id_of, until
+from tests.cluster.conftest import User, job_id_of, until
 
 pytestmark = pytest.mark.slurm
 

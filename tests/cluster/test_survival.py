@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import User, job_id_of, until
+from tests.cluster.conftest import User, job_id_of, until
 
 pytestmark = pytest.mark.slurm
 SLOW_SBATCH = """\
