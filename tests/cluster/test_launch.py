@@ -20,7 +20,9 @@ def test_64_ranks_run_in_the_planned_order_on_the_fewest_leaves(ada: User) -> No
     assert plan["mode"] == "pin"
     planned = plan["placement"]["nodes"]
     assert list(attempt.hosts) == planned
-    assert [(place.rank, place.host, place.local_rank) for place in attempt.ranks] == [(rank, planned[rank // 8], rank % 8) for rank in range(64)]
+    assert [(place.rank, place.host, place.local_rank) for place in attempt.ranks] == [
+        (rank, planned[rank // 8], rank % 8) for rank in range(64)
+    ]
     assert plan["placement"]["cost"]["leaves"] == 2
     assert plan["placement"]["cost"]["hops"] == plan["placement"]["bound_hops"]
     assert "all 64 ranks ran where the plan's order puts them" in done.stderr

@@ -31,7 +31,7 @@ def test_a_pin_whose_nodes_were_taken_is_lifted_at_the_first_look(ada: User) -> 
     # Between glaunch's look and its sbatch another job takes all nodes: this sbatch is where that happens.
     ada.write(
         "bin/sbatch",
-        '#!/bin/sh\nif [ ! -e $HOME/taken ]; then\n'
+        "#!/bin/sh\nif [ ! -e $HOME/taken ]; then\n"
         'id=$(/usr/bin/sbatch --parsable -N16 --exclusive -o /dev/null --wrap "sleep 6")\n'
         'until [ "$(squeue -h -j "$id" -t R -o %i)" ]; do sleep 0.1; done; : >$HOME/taken; fi\nexec /usr/bin/sbatch "$@"\n',
     )

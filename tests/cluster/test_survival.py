@@ -56,7 +56,13 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
     until(lambda: len(ada.attempts(job_id)) == 1 and len(ada.attempts(job_id)[0].ranks) == 16, 30, "ranks run")
     assert ada.run("scontrol", "requeue", job_id).code == 0
-    until(lambda: ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "BeginTime=now").code == 0, 60, "back")
+    until(
+        lambda: (
+            ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "BeginTime=now").code == 0
+        ),
+        60,
+        "back",
+    )
     _, stderr = launch.communicate(timeout=90)
     assert launch.returncode == 0, stderr.decode()
     assert "is back in the queue" in stderr.decode()
