@@ -47,7 +47,10 @@ def _plan(text: str) -> Plan:
             Option("gpus-per-node", "h100:8", "what the partition's nodes have" + end),
             Option("account", "red" + end, ""),
         ),
-        arguments=(Option("nodelist", "n[001-008]", "the pin"), Option("no-requeue", None, "a pinned job would wait for its own nodes" + end)),
+        arguments=(
+            Option("nodelist", "n[001-008]", "the pin"),
+            Option("no-requeue", None, "a pinned job would wait for its own nodes" + end),
+        ),
         environment=Environment(
             (Variable("NCCL_DEBUG" + end, "WARN" + end, "R64" + end, "NCCL says nothing of its failures otherwise" + end, "NCCL manual"),),
             (Variable("NCCL_IB_HCA" + end, "mlx5_0" + end, "your environment", "R01 would name every adapter" + end, ""),),
@@ -88,8 +91,19 @@ def _report(text: str) -> JobReport:
         best_cost=Cost(8, 60, 1, 2),
         granted_leaves=(("leaf1" + end, 3),),
         findings=(
-            Finding("GL201", "error", "rank 17 on n003 exited with code 5" + end, "n003" + end, 17, "12.0.0/batch.log:7" + end, evidence, "look there" + end),
-            Finding("GL110", "note", "all 24 ranks ran where the plan's order puts them", "", None, "12.0.0/ranks.tsv:24", "23\tn003\t7", ""),
+            Finding(
+                "GL201",
+                "error",
+                "rank 17 on n003 exited with code 5" + end,
+                "n003" + end,
+                17,
+                "12.0.0/batch.log:7" + end,
+                evidence,
+                "look there" + end,
+            ),
+            Finding(
+                "GL110", "note", "all 24 ranks ran where the plan's order puts them", "", None, "12.0.0/ranks.tsv:24", "23\tn003\t7", ""
+            ),
         ),
         logs=logs,
         tails=(Tail(17, "n003" + end, "12.0.0/out/n003.log" + end, ("Traceback (most recent call last):", "ValueError: 5" + end)),),
@@ -121,8 +135,12 @@ def evil_report() -> JobReport:
 @pytest.fixture
 def queued_report() -> JobReport:
     """Nothing has run yet: almost all is unknown."""
-    empty = dataclasses.replace(_report(""), job=Job("13", "PENDING", "Resources"), attempt="", exit_code=None, run_time_s=None, granted=(), ranks=())
-    return dataclasses.replace(empty, plan=None, planned_cost=None, granted_cost=None, best_cost=None, granted_leaves=(), findings=(), logs=None, tails=())
+    empty = dataclasses.replace(
+        _report(""), job=Job("13", "PENDING", "Resources"), attempt="", exit_code=None, run_time_s=None, granted=(), ranks=()
+    )
+    return dataclasses.replace(
+        empty, plan=None, planned_cost=None, granted_cost=None, best_cost=None, granted_leaves=(), findings=(), logs=None, tails=()
+    )
 
 
 @pytest.fixture
