@@ -4,7 +4,9 @@ import itertools
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,6 +105,18 @@ class Jobs:
         return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("batch-*.log")))
 
 
+@contextmanager
+def standing(nodes: int, no_python: bool = False) -> Iterator[Jobs]:
+    """A sandbox for a while. Its keeper outlives the call that started it, which Python takes for a process that was forgotten."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp")), nodes=nodes, no_python=no_python))
+    try:
+        yield Jobs(box)
+    finally:
+        box.down()
+
+
 @pytest.fixture(scope="session")
 def jobs() -> Iterator[Jobs]:
     if os.geteuid() != 0:
@@ -110,8 +124,5 @@ def jobs() -> Iterator[Jobs]:
     lacking = missing(Path("/"), accounting=False)
     if lacking:
         pytest.skip(f"packages are missing: {', '.join(lacking)}")
-    box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp"))))
-    try:
-        yield Jobs(box)
-    finally:
-        box.down()
+    with standing(16) as jobs:
+        yield jobs

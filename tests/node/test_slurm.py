@@ -2,19 +2,16 @@
 
 import re
 import tarfile
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.node.conftest import Jobs
+from tests.node.conftest import Jobs, standing
 
 from glaunch.plan import Option
 from glaunch.rundir import AttemptFolder, load_manifest
-from glaunch.sandbox.options import SandboxOptions
-from glaunch.sandbox.up import up
 from glaunch.script import Ending
 from glaunch.tuning import Variable
 
@@ -41,7 +38,7 @@ def gathered(run: AttemptFolder) -> set[str]:
 
 @pytest.fixture(scope="module")
 def slow(jobs: Jobs) -> dict[str, Path]:
-    """Jobs that meet their time limit of one minute while the other tests run: the user's --signal for the ranks, and for the batch shell."""
+    """Jobs that meet their time limit of a minute while the other tests run: the user's --signal for the ranks, and for the batch shell."""
     program = f"trap 'echo told' USR1 USR2; {LOG}; while :; do sleep 1; done"
     folders = {}
     for name, signal in (("limit-ranks", "USR1@20"), ("limit-batch", "B:USR2@20")):
@@ -252,7 +249,7 @@ def test_where_slurm_takes_no_order_the_ranks_follow_its_own(jobs: Jobs) -> None
     programs.mkdir(exist_ok=True)
     (programs / "srun").write_text("""#!/bin/sh
 for word; do
-    [ "$word" != --distribution=arbitrary ] || { echo 'srun: error: Unable to create step: Requested distribution not supported' >&2; exit 1; }
+    [ "$word" != --distribution=arbitrary ] || { echo 'srun: error: Requested distribution not supported' >&2; exit 1; }
 done
 exec /usr/bin/srun "$@"
 """)
@@ -302,11 +299,8 @@ def test_logs_beyond_the_cap_are_cut_and_said(jobs: Jobs) -> None:
 def no_python(jobs: Jobs) -> Iterator[Jobs]:
     """A second sandbox whose nodes have no Python."""
     assert jobs.box.up
-    box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp")), nodes=4, no_python=True))
-    try:
-        yield Jobs(box)
-    finally:
-        box.down()
+    with standing(4, no_python=True) as others:
+        yield others
 
 
 def test_nodes_need_no_python(no_python: Jobs) -> None:
