@@ -11,6 +11,17 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True)
+class GpuCount:
+    """The GPUs of one type in a node, as Slurm counts them; `kind` is "" for untyped ones."""
+
+    kind: str
+    total: int
+    allocated: int
+    whole: bool = True
+    """False for slices (MIG): a request must name them, and they never count as GPUs."""
+
+
 @dataclass(frozen=True, eq=False)
 class NodeTable:
     """One row a node, in Slurm's own order; all columns have the same length."""
@@ -32,6 +43,15 @@ class NodeTable:
     """Slurm's node Weight: lower is used first."""
     features: tuple[frozenset[str], ...]
     partitions: tuple[frozenset[str], ...]
+    gpus: tuple[tuple[GpuCount, ...], ...] = ()
+    """GPUs by type, sorted by type; empty where the table was made without them (then the columns above are all there is)."""
+
+    def gpus_at(self, row: int) -> tuple[GpuCount, ...]:
+        """The GPUs of one node by type; from the total columns where the table has no finer ones."""
+        if self.gpus:
+            return self.gpus[row]
+        total, allocated = int(self.gpus_total[row]), int(self.gpus_allocated[row])
+        return (GpuCount(self.gpu_types[row], total, allocated),) if total else ()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -77,6 +97,14 @@ class Partition:
     preempt_mode: str
     job_defaults: Mapping[str, str]
     """DefCpuPerGPU, DefMemPerGPU where set."""
+    deny_accounts: tuple[str, ...] = ()
+    deny_qos: tuple[str, ...] = ()
+    hidden: bool = False
+    root_only: bool = False
+    needs_reservation: bool = False
+    """ReqResv=YES: only jobs with a --reservation may run here."""
+    priority_tier: int = 1
+    """Jobs of a higher tier may preempt those of a lower one (preempt/partition_prio)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +118,9 @@ class Reservation:
     users: tuple[str, ...]
     accounts: tuple[str, ...]
     flags: tuple[str, ...]
+    partition: str = ""
+    """The only partition it is for; "" for any."""
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=True)

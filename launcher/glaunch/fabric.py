@@ -1,14 +1,39 @@
 """The switches and which nodes hang on them: any number of tiers, any number of islands."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
+
+from glaunch.errors import ParseError, UsageError
+from glaunch.hostlist import expand, fold
+
+SCHEMA = "glaunch.fabric/1"
+MAX_SYNTHETIC_NODES = 1 << 20
+
+_NUMBERS = re.compile(r"(\d+)", re.ASCII)
+_TIER = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):([1-9][0-9]{0,6})")
+
+
+def number_key(digits: str) -> tuple[int, str]:
+    """Sort key of a whole number of any length, zeros in front ignored: 9 before 010."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+def natural_key(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
+    """Sort key under which n2 comes before n10 (and n02 beside n2, told apart by the text itself)."""
+    parts = _NUMBERS.split(name)
+    return tuple(number_key(part) if index % 2 else part for index, part in enumerate(parts)), name
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One switch: `parent` is the switch above (None at a root); only tier 0 (a leaf) has nodes."""
+    """One switch: `parent` is the switch above (None at a root); only tier 0 (a leaf) has nodes.
+
+    The tier of any other switch is one more than the highest tier below it, as Slurm's `Level`.
+    """
 
     name: str
     tier: int
@@ -18,11 +43,17 @@ class Switch:
 
 @dataclass(frozen=True)
 class Fabric:
-    """A forest of switches. `source` says where it was seen; `flat` that no topology is known and one switch was made up."""
+    """A forest of switches, each tree an island: nothing is known to join two of them.
+
+    `source` says where it was seen; `flat` that no topology is known and one switch was made up; `notes` what a person should know
+    about it (nodes that no switch names, blocks without anything above them).
+    A node that stands under several leaves counts under the first.
+    """
 
     switches: tuple[Switch, ...]
     source: str
     flat: bool = False
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def by_name(self) -> Mapping[str, Switch]:
@@ -30,28 +61,198 @@ class Fabric:
         return MappingProxyType({switch.name: switch for switch in self.switches})
 
     @cached_property
+    def children(self) -> Mapping[str, tuple[str, ...]]:
+        """Switch name → the switches right below it, leaves first, each kind in natural order of names; () for a leaf."""
+        below: dict[str, list[Switch]] = {switch.name: [] for switch in self.switches}
+        for switch in self.switches:
+            if switch.parent is not None:
+                below[switch.parent].append(switch)
+        return MappingProxyType({name: tuple(switch.name for switch in _in_order(found)) for name, found in below.items()})
+
+    @cached_property
+    def roots(self) -> tuple[str, ...]:
+        """The switches with nothing above them, one an island, in natural order of names."""
+        return tuple(switch.name for switch in _in_order(switch for switch in self.switches if switch.parent is None))
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """The leaves in the fabric's order: island by island, from the root down, pod by pod."""
+        found: list[str] = []
+        waiting = list(reversed(self.roots))
+        while waiting:
+            name = waiting.pop()
+            if self.by_name[name].tier == 0:
+                found.append(name)
+            waiting.extend(reversed(self.children[name]))
+        return tuple(found)
+
+    @cached_property
+    def row_of_leaf(self) -> Mapping[str, int]:
+        """Leaf → its index in `leaves`."""
+        return MappingProxyType({leaf: index for index, leaf in enumerate(self.leaves)})
+
+    @cached_property
     def leaf_of(self) -> Mapping[str, str]:
-        """Node → its leaf; a node that no leaf names is not in it."""
-        return MappingProxyType({node: switch.name for switch in self.switches for node in switch.nodes})
+        """Node → its leaf (the first that names it); a node that no leaf names is not in it."""
+        found: dict[str, str] = {}
+        for switch in reversed(self.switches):
+            found.update(dict.fromkeys(switch.nodes, switch.name))
+        return MappingProxyType(found)
+
+    @cached_property
+    def leaf_row(self) -> Mapping[str, int]:
+        """Node → the row of its leaf; a node that no leaf names is not in it."""
+        row = self.row_of_leaf
+        return MappingProxyType({node: row[leaf] for node, leaf in self.leaf_of.items()})
+
+    @cached_property
+    def tiers(self) -> int:
+        """The number of tiers: 1 for leaves alone, 3 for leaf, spine, core; 0 for no switches."""
+        return max((switch.tier for switch in self.switches), default=-1) + 1
+
+    @cached_property
+    def _paths(self) -> Mapping[str, tuple[str, ...]]:
+        paths: dict[str, tuple[str, ...]] = {}
+        for leaf in self.leaves:
+            path = [leaf]
+            while (parent := self.by_name[path[-1]].parent) is not None:
+                path.append(parent)
+            paths[leaf] = tuple(path)
+        return paths
+
+    def path_of_leaf(self, leaf: str) -> tuple[str, ...]:
+        """The leaf and the switches above it, root last. Raises KeyError for what is no leaf."""
+        return self._paths[leaf]
 
     def path_up(self, node: str) -> tuple[str, ...]:
         """The switches above `node`, leaf first, root last; empty for a node that the fabric does not know."""
-        names: list[str] = []
-        name = self.leaf_of.get(node)
-        while name is not None:
-            names.append(name)
-            name = self.by_name[name].parent
-        return tuple(names)
+        return self._paths.get(self.leaf_of.get(node, ""), ())
 
     def pod_of(self, node: str) -> str:
-        """The switch above the node's leaf (tier 1), or the leaf itself where nothing is above it; "" for an unknown node."""
+        """The switch above the node's leaf, or the leaf itself where nothing is above it; "" for an unknown node."""
         path = self.path_up(node)
         return path[min(1, len(path) - 1)] if path else ""
 
-    def hops(self, one: str, two: str) -> int | None:
-        """Switches on the shortest path: 0 for the same node, 1 on one leaf, 3 via a spine; None when nothing joins them."""
+    def pod_of_leaf(self, leaf: str) -> str:
+        """The switch above the leaf, or the leaf itself where nothing is above it."""
+        return self.by_name[leaf].parent or leaf
+
+    def path(self, one: str, two: str) -> tuple[str, ...] | None:
+        """The switches crossed from node to node, in order; () for the same node, None when nothing joins them."""
         if one == two:
-            return 0
+            return ()
         ups, others = self.path_up(one), self.path_up(two)
         meet = next((name for name in ups if name in others), None)
-        return None if meet is None else ups.index(meet) + others.index(meet) + 1
+        if meet is None:
+            return None
+        return (*ups[: ups.index(meet) + 1], *reversed(others[: others.index(meet)]))
+
+    def hops(self, one: str, two: str) -> int | None:
+        """Switches on the shortest path: 0 for the same node, 1 on one leaf, 3 via a spine; None when nothing joins them."""
+        path = self.path(one, two)
+        return None if path is None else len(path)
+
+    def to_json(self) -> dict[str, object]:
+        """The fabric as JSON values, schema `glaunch.fabric/1`; the nodes of a leaf as one hostlist."""
+        switches: list[dict[str, object]] = [
+            {"name": switch.name, "tier": switch.tier, "parent": switch.parent, "nodes": fold(switch.nodes)} for switch in self.switches
+        ]
+        return {"schema": SCHEMA, "source": self.source, "flat": self.flat, "notes": list(self.notes), "switches": switches}
+
+
+def _in_order(switches: Iterable[Switch]) -> list[Switch]:
+    return sorted(switches, key=lambda switch: (switch.tier > 0, natural_key(switch.name)))
+
+
+def fabric_from_json(data: object, *, where: str) -> Fabric:
+    """The fabric that `Fabric.to_json` wrote. Raises ParseError, `where` naming the file, when it is not one."""
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
+        raise ParseError(where, repr(data.get("schema") if isinstance(data, Mapping) else data), f"a fabric, schema {SCHEMA}")
+    source, flat, notes, rows = (data.get(key) for key in ("source", "flat", "notes", "switches"))
+    if not (isinstance(source, str) and isinstance(flat, bool) and isinstance(notes, list) and isinstance(rows, list)):
+        raise ParseError(where, repr(data), "source, flat, notes and switches")
+    switches = [_switch_from_json(row, where) for row in rows]
+    parents = {switch.name: switch.parent for switch in switches}
+    if len(parents) < len(switches):
+        raise ParseError(where, repr([switch.name for switch in switches]), "every switch once")
+    try:
+        fabric = build_fabric(parents, {switch.name: switch.nodes for switch in switches}, source, notes=tuple(map(str, notes)))
+    except UsageError as bad:
+        raise ParseError(where, bad.message, "a tree of switches") from bad
+    for read, counted in zip(switches, fabric.switches, strict=True):
+        if read != counted:
+            raise ParseError(where, repr(read.tier), f"tier {counted.tier} for switch {read.name!r}")
+    return replace(fabric, flat=flat)
+
+
+def _switch_from_json(row: object, where: str) -> Switch:
+    if isinstance(row, Mapping):
+        name, tier, parent, nodes = (row.get(key) for key in ("name", "tier", "parent", "nodes"))
+        if isinstance(name, str) and isinstance(tier, int) and isinstance(parent, str | None) and isinstance(nodes, str):
+            try:
+                return Switch(name, tier, parent, expand(nodes))
+            except UsageError as bad:
+                raise ParseError(where, nodes, "a hostlist", hint=bad.message) from bad
+    raise ParseError(where, repr(row), "a switch: name, tier, parent, nodes")
+
+
+def build_fabric(
+    parents: Mapping[str, str | None], nodes: Mapping[str, Sequence[str]], source: str, *, notes: tuple[str, ...] = ()
+) -> Fabric:
+    """The fabric whose switches are the keys of `parents`, in that order; `nodes` has the node names of each leaf.
+
+    Tiers are counted from below: 0 without switches below, else one more than the highest of them.
+    Raises UsageError when a parent is no switch, when switches stand above each other in a circle, or when a switch that has
+    switches below it has nodes too.
+    """
+    tiers = dict.fromkeys(parents, 0)
+    for name in parents:
+        height, below = 0, name
+        while (above := parents[below]) is not None:
+            if above not in parents:
+                raise UsageError(f"switch {below!r} hangs on {above!r}, which is no switch")
+            height += 1
+            if height > len(parents):
+                raise UsageError(f"switch {name!r} stands above itself")
+            if tiers[above] >= height:
+                break
+            tiers[above] = height
+            below = above
+    for name, tier in tiers.items():
+        if tier and nodes.get(name):
+            raise UsageError(f"switch {name!r} has both switches and nodes below it")
+    return Fabric(tuple(Switch(name, tiers[name], parents[name], tuple(nodes.get(name, ()))) for name in parents), source, notes=notes)
+
+
+def flat_fabric(nodes: Iterable[str], source: str = "no topology known") -> Fabric:
+    """One made-up switch above all nodes: what is left to assume when nobody says how they are joined."""
+    return Fabric((Switch("flat", 0, None, tuple(nodes)),), source, flat=True)
+
+
+def synthetic(shape: str) -> Fabric:
+    """A regular fabric from one line, root first: `core:1 spine:4 leaf:8 node:16` is 1 core, 4 spines, 32 leaves, 512 nodes.
+
+    Each number counts per switch above (the first: islands). Switches are called core1, spine1 …, numbered through; nodes n001 …
+    (as many digits as the last needs, at least three), whatever the last word is. Leaves come first in `switches`.
+    Raises UsageError for a shape that cannot be read or has more than a million nodes.
+    """
+    words = shape.split()
+    tiers = [match for word in words if (match := _TIER.fullmatch(word))]
+    if len(tiers) != len(words) or len(tiers) < 2 or len({match[1] for match in tiers}) < len(tiers):
+        raise UsageError(f"{shape!r} is no fabric shape", hint='write it as "core:1 spine:4 leaf:8 node:16": different names, root first')
+    *switch_tiers, (_, per_leaf) = [(match[1], int(match[2])) for match in tiers]
+    parents: dict[str, str | None] = {}
+    above: list[str] = []
+    for label, fan_out in switch_tiers:
+        count = max(len(above), 1) * fan_out
+        if count * per_leaf > MAX_SYNTHETIC_NODES:
+            raise UsageError(f"{shape!r} is a fabric of more than {MAX_SYNTHETIC_NODES} nodes")
+        names = [f"{label}{index + 1}" for index in range(count)]
+        parents = {name: above[index // fan_out] if above else None for index, name in enumerate(names)} | parents
+        above = names
+    width = max(3, len(str(len(above) * per_leaf)))
+    nodes = {
+        leaf: [f"n{number:0{width}d}" for number in range(index * per_leaf + 1, (index + 1) * per_leaf + 1)]
+        for index, leaf in enumerate(above)
+    }
+    return build_fabric(parents, nodes, shape)

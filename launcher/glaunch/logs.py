@@ -23,9 +23,12 @@ class HostLogs:
     """The archive's path below the attempt folder, `logs/HOST.tar.gz`; "" when there is none."""
     files: tuple[LogFile, ...]
     reason: str
-    """"" when all is well; else one word: refused, auth, unknown-host-key, changed-host-key, unreachable, timeout, too-large, broken, no-logs."""
+    """"" when all is well; else one word: refused, auth, unknown-host-key, changed-host-key, unreachable, timeout, too-large, broken,
+    no-logs, not-attempted."""
     detail: str
     """What was seen, for people."""
+    where: str = ""
+    """The manifest's line that says it, `manifest.jsonl:3`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +43,17 @@ class LogBundle:
     def missing(self) -> tuple[HostLogs, ...]:
         """The hosts without an archive."""
         return tuple(host for host in self.hosts if not host.archive)
+
+
+@dataclass(frozen=True, slots=True)
+class RankRow:
+    """One line of ranks.tsv: where a rank really ran."""
+
+    rank: int
+    host: str
+    local_rank: int
+
+
+def node_log_dir(node_dir: str, user: str, attempt: str) -> str:
+    """$GLAUNCH_LOG_DIR of an attempt (`12.0.0`: job id, array task, restart count), the same path on each of its nodes."""
+    return f"{node_dir.rstrip('/')}/glaunch-{user}-{attempt}"

@@ -2,25 +2,10 @@
 
 from dataclasses import dataclass
 
+from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.request import Request
 from glaunch.tuning import Environment
-
-
-@dataclass(frozen=True, slots=True)
-class RankLayout:
-    """How ranks lie on nodes: every node carries `tasks_per_node`, the last one in order what is left."""
-
-    tasks: int
-    nodes: int
-    tasks_per_node: int
-    gpus_per_node: int
-    gpu_type: str
-
-    @property
-    def last_node_tasks(self) -> int:
-        """Ranks on the last node of the order."""
-        return self.tasks - self.tasks_per_node * (self.nodes - 1)
 
 
 @dataclass(frozen=True, slots=True)

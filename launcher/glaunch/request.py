@@ -1,6 +1,10 @@
 """What the user asked for; knows nothing of any cluster."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+
+from glaunch.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +34,80 @@ class Request:
     array: str | None = None
     exclusive: bool = False
     requeue: bool = False
-    place: str = "auto"
-    """auto, pin or order."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, from where, and what the command means there."""
+
+    user: str
+    groups: frozenset[str]
+    work_dir: str
+    program: tuple[str, ...]
+    """As each rank runs it: ("/usr/bin/python3", "train.py", "--lr", "1e-3")."""
+    job_name: str
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A launch line read: glaunch's own words, and the command with its arguments."""
+
+    own: tuple[str, ...]
+    command: tuple[str, ...]
+    options_first: bool
+    """True when glaunch's options stood before the script, so that all after it is the script's."""
+
+
+def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
+    """Tell glaunch's words from the command's.
+
+    `takes_value` holds every option of glaunch (`-n`, `--ntasks`) and whether a value follows it. Options before the script are
+    glaunch's and then all after it is the script's (as with srun). With none before it, the options right behind the script are
+    glaunch's, up to the first word that glaunch does not know or `--`.
+
+    Raises UsageError for an option before the script that glaunch does not have.
+    """
+    own, at = _take(words, 0, takes_value)
+    if at < len(words) and words[at] == "--":
+        return Words(own, tuple(words[at + 1 :]), bool(own))
+    if at < len(words) and words[at].startswith("-") and words[at] != "-":
+        raise UsageError(f"{words[at]!r} is no option of glaunch", hint=_near(words[at], takes_value))
+    if at == len(words):
+        return Words(own, (), bool(own))
+    script, at = words[at], at + 1
+    if own:
+        return Words(own, (script, *words[at:]), True)
+    own, at = _take(words, at, takes_value)
+    if at < len(words) and words[at] == "--":
+        at += 1
+    return Words(own, (script, *words[at:]), False)
+
+
+def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tuple[tuple[str, ...], int]:
+    """The options that glaunch knows from `at` on, with their values, and where they end."""
+    start = at
+    while at < len(words):
+        name, equals, _ = words[at].partition("=")
+        if name in takes_value and not (equals and not name.startswith("--")):
+            at += 2 if takes_value[name] and not equals else 1
+            if at > len(words):
+                raise UsageError(f"{name} needs a value behind it", hint="all options: glaunch run --help")
+        elif len(words[at]) > 2 and words[at][1] != "-" and takes_value.get(words[at][:2], False):  # -n64
+            at += 1
+        else:
+            break
+    return tuple(words[start:at]), at
+
+
+def _near(word: str, takes_value: Mapping[str, bool]) -> str:
+    close = get_close_matches(word.partition("=")[0], takes_value, 1)
+    known = f"did you mean {close[0]}? " if close else ""
+    key = word.lstrip("-") or "KEY"
+    return f"{known}options of the script go behind it; any other option of sbatch: --sbatch {key}; all of them: glaunch run --help"

@@ -1,9 +1,13 @@
 """The one door to other programs: an argv in, what it printed out."""
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,20 +24,91 @@ Run = Callable[[Sequence[str], str, float], Completed]
 """run(argv, input, timeout_s): the only thing that a test or a capture replaces."""
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a program is run in. `environment` is all of it, not an addition; None: glaunch's own."""
+
+    environment: Mapping[str, str] | None = None
+    folder: str | None = None
+    own_session: bool = False
+    """True: a process session of its own, which ^C and a hang-up of the terminal do not reach."""
+
+
+Surround = Callable[[Surroundings], Run]
+"""Gives the `run` for some surroundings: `within` for the real one."""
+
+
 def run(argv: Sequence[str], stdin: str = "", timeout_s: float = 20.0, *, env: Mapping[str, str] | None = None) -> Completed:
     """Run a program to its end or to the deadline; bytes that are no UTF-8 come back as surrogates.
 
-    Raises FileNotFoundError when there is no such program.
+    `env` is added to glaunch's own environment. Raises FileNotFoundError when there is no such program.
     """
     environment = None if env is None else {**os.environ, **env}
+    return within(Surroundings(environment))(argv, stdin, timeout_s)
+
+
+def within(surroundings: Surroundings) -> Run:
+    """The real `run` in some surroundings. It raises FileNotFoundError (no such program) and PermissionError (it may not be run)."""
+
+    def run_there(argv: Sequence[str], stdin: str, timeout_s: float) -> Completed:
+        with subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=surroundings.environment,
+            cwd=surroundings.folder,
+            start_new_session=surroundings.own_session,
+        ) as program:
+            try:
+                out, err = program.communicate(stdin.encode(errors="surrogateescape"), timeout=timeout_s)
+            except subprocess.TimeoutExpired:
+                _stop(program, surroundings.own_session)
+                out, err = program.communicate()
+                return Completed(tuple(argv), None, _text(out), _text(err))
+            except BaseException:
+                _stop(program, surroundings.own_session)
+                raise
+        return Completed(tuple(argv), program.returncode, _text(out), _text(err))
+
+    return run_there
+
+
+def _stop(program: "subprocess.Popen[bytes]", own_session: bool) -> None:
+    """Kill it, and whatever a wrapper script of the site has started with it when they have a session of their own."""
+    if not own_session:
+        program.kill()
+        return
     try:
-        done = subprocess.run(
-            argv, input=stdin.encode(errors="surrogateescape"), capture_output=True, timeout=timeout_s, env=environment, check=False
-        )
-    except subprocess.TimeoutExpired as late:
-        return Completed(tuple(argv), None, _text(late.stdout), _text(late.stderr))
-    return Completed(tuple(argv), done.returncode, _text(done.stdout), _text(done.stderr))
+        os.killpg(program.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 
 
 def _text(raw: bytes | None) -> str:
     return (raw or b"").decode(errors="surrogateescape")
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """^C, TERM and a hang-up wait until the block is left, and are then given on in the order they came.
+
+    For the moment between asking sbatch and knowing the id. It nests: the inner block gives on to the outer one. Outside the main
+    thread, where Python takes no signals, it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+        for number in came:
+            signal.raise_signal(number)

@@ -1,0 +1,1 @@
+"""Which nodes, and in which order the ranks stand on them."""

@@ -22,10 +22,11 @@ class Placement:
     nodes: tuple[str, ...]
     cost: Cost
     bound_hops: int
-    """No set of this size from the eligible nodes has fewer hops; equal to cost.hops: optimal."""
+    """No set of this size and weight from the eligible nodes has fewer hops; equal to cost.hops: optimal."""
     leaves: tuple[tuple[str, int], ...]
-    """(leaf, nodes taken there), in rank order."""
+    """(leaf, nodes taken there), in rank order; empty for a node that the fabric does not know."""
     pods: tuple[tuple[str, int], ...]
+    """(pod, nodes taken there), in rank order."""
     mean_hops: float
     """cost.hops over the number of pairs; 0 for one node."""
 
@@ -41,5 +42,6 @@ class OrderRow:
 
     node: str
     position: int
+    """0 for the first."""
     leaf: str
     pod: str

@@ -1,0 +1,183 @@
+"""From a submitted job to its report: settle the pin, follow, collect what is missing, diagnose, report."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+
+from glaunch.bundle import LogLimits, load_bundle
+from glaunch.caller import terminal_width, user_name
+from glaunch.collect import collect
+from glaunch.errors import SlurmError
+from glaunch.evidence import load_plan, report_of
+from glaunch.follow import Ending, Follower, last_attempts
+from glaunch.gateways.ssh import ssh_settings
+from glaunch.history import Submission
+from glaunch.job import Job
+from glaunch.logs import HostLogs, LogBundle
+from glaunch.pipeline import Launched, World
+from glaunch.report.documents import report_document
+from glaunch.report.html import job_html
+from glaunch.report.job import JobReport, job_text
+from glaunch.rundir import AttemptFolder, attempts, write_text
+from glaunch.script import MIB
+from glaunch.shipped import shipped
+from glaunch.talk import say, talk, tell
+
+
+class HungUp(KeyboardInterrupt):
+    """The terminal went away: as Ctrl-C, glaunch detaches."""
+
+
+def _hang_up(_number: int, _frame: FrameType | None) -> None:
+    raise HungUp
+
+
+def follower(
+    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, out: Callable[[str], None] | None
+) -> Follower:
+    """A Follower that writes down in the history what it sees."""
+    settings = world.settings
+
+    def on_pin(how: str) -> None:
+        world.history.append(submission_id, time.time(), pin=how)
+
+    def on_start(attempt: AttemptFolder) -> None:
+        world.history.append(submission_id, time.time(), state="running")
+        if not array:
+            again = f", for the {attempt.restart + 1}. time" if attempt.restart else ""
+            talk(f"job {job_id} runs{again}")
+
+    return Follower(
+        world.slurm,
+        folder,
+        job_id,
+        pinned=pinned,
+        array=array,
+        patience_s=settings.number("pin.patience_s"),
+        poll_s=settings.number("follow.poll_s"),
+        max_poll_s=settings.number("follow.max_poll_s"),
+        out=out,
+        talk=talk,
+        on_pin=on_pin,
+        on_start=on_start,
+    )
+
+
+def settle(world: World, launched: Launched) -> None:
+    """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
+    watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
+    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned))
+
+
+def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobReport | None, str]:
+    """Follow a launch to its end and report. Returns (exit code, the report or None, told_by: job or glaunch).
+
+    Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
+    """
+    array = bool(launched.plan.request.array)
+    return _follow(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=array, show=show)
+
+
+def come_back(world: World, submission: Submission) -> int:
+    """`glaunch logs -f`: follow again a job that was detached from, from its first line."""
+    folder = Path(submission.folder)
+    plan = load_plan(folder)
+    array = plan is not None and bool(plan.request.array)
+    return _follow(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, show=True)[0]
+
+
+def _follow(
+    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, show: bool
+) -> tuple[int, JobReport | None, str]:
+    watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
+    ending = _interruptible(watch, watch.run)
+    if ending is None:
+        talk(f"detached: job {job_id} goes on")
+        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
+        return 130, None, "glaunch"
+    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
+    if ending.message:
+        talk(ending.message)
+    fetch_missing(world, folder)
+    attempt = worst_attempt(folder)
+    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
+    tell(job_text(made, terminal_width()))
+    if array:
+        talk(_tasks_in_words(folder))
+    talk(f"the same as a page: {save_report(folder, attempt, made)}")
+    return ending.code, made, ending.told_by
+
+
+def worst_attempt(folder: Path) -> AttemptFolder | None:
+    """The attempt that a report is about: of an array the first task that failed, else the last."""
+    found = last_attempts(attempts(folder))
+    failed = [attempt for attempt in found if attempt.end is None or attempt.end.code]
+    chosen = failed or found[-1:]
+    return chosen[0] if chosen else None
+
+
+def _tasks_in_words(folder: Path) -> str:
+    found = last_attempts(attempts(folder))
+    bad = [attempt for attempt in found if attempt.end is None or attempt.end.code]
+    words = f"{len(found) - len(bad)} of {len(found)} array tasks ended well"
+    return words + (f"; not {', '.join(str(attempt.task) for attempt in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+
+
+def fetch_missing(world: World, folder: Path) -> None:
+    """After the end: over SSH the logs of the hosts that a job's own gather missed, of every attempt that is over."""
+    for attempt in last_attempts(attempts(folder)):
+        if attempt.start is not None and load_bundle(attempt.path, attempt.hosts).missing:
+            fetch(world, attempt)
+
+
+def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
+    """Run it; on Ctrl-C or a hang-up nothing is cancelled, and no pin stays behind."""
+    before = signal.signal(signal.SIGHUP, _hang_up)
+    try:
+        return work()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        watch.lift_pin()
+        return None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) -> Path:
+    """findings.json and report.html, beside what they speak of; returns the page's path."""
+    place = attempt.path if attempt is not None else folder
+    write_text(place / "findings.json", json.dumps(report_document(report), indent=1))
+    page = place / "report.html"
+    write_text(page, job_html(report, (shipped("templates") / "report" / "job.html.j2").read_text()))
+    return page
+
+
+def look_up(world: World, job_id: str) -> Job:
+    """What Slurm, or its accounting, still knows of a job."""
+    try:
+        job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
+    except SlurmError as error:
+        talk(error.message)
+        job = None
+    return job or Job(job_id, "UNKNOWN")
+
+
+def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
+    """Over SSH the logs of every host that the job's own gather has not brought home: all of them, while the job lives."""
+    limits = LogLimits(archive_bytes=world.settings.number("logs.max_host_mib") * MIB)
+    if attempt.start is None or not world.settings.flag("ssh.enabled"):
+        return load_bundle(attempt.path, attempt.hosts, limits=limits)
+    nodes = world.slurm.nodes()
+    return collect(
+        attempt.path,
+        attempt.hosts,
+        {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
+        attempt.start.log_dir,
+        settings=ssh_settings(world.settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
+        limits=limits,
+        progress=progress,
+    )

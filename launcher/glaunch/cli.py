@@ -1,0 +1,145 @@
+"""The command line: which words are glaunch's, which verb they mean, and how every error ends.
+
+Each module of `commands/` holds one click command named `command`; it is imported when it is asked for: `glaunch --help` stays quick.
+"""
+
+import os
+import signal
+import sys
+from importlib import import_module
+from io import TextIOWrapper
+from types import TracebackType
+from typing import NoReturn
+
+import click
+
+from glaunch import __version__
+from glaunch.errors import GlaunchError
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Launch": {
+        "run": "Place, submit and follow a job (the verb that is meant when none is given).",
+        "plan": "Show all that `run` would submit, and submit nothing.",
+    },
+    "Follow": {
+        "status": "What became of your launches; finds again what a killed glaunch had submitted.",
+        "logs": "A job's output; -f follows it again after you detached.",
+        "cancel": "Cancel jobs that glaunch submitted.",
+        "collect": "Bring every node's logs home over SSH.",
+        "report": "What was wrong or slow, on which node and rank, shown by its line.",
+        "clean": "Remove old job folders.",
+    },
+    "Cluster and site": {
+        "snapshot": "Record what the cluster answers, for planning without it and for bug reports.",
+        "config": "Show every setting and where it was set.",
+        "sandbox": "A real Slurm on this machine, to try things on.",
+        "demo": "The whole of glaunch once, on a sandbox of 16 nodes.",
+    },
+}
+VERBS = {name: text for section in SECTIONS.values() for name, text in section.items()}
+EXAMPLES = """\
+Examples:
+  glaunch train.py -n 64                     64 ranks on the 64 GPUs that the network serves best
+  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3  options before the script: all after it are the script's
+  glaunch plan train.py -n 64                what would be submitted, and why
+  glaunch logs -f                            follow the last job again
+"""
+
+
+class Verbs(click.Group):
+    """A group whose commands are loaded on demand and whose default verb is `run`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        found = import_module(f"glaunch.commands.{cmd_name}").command
+        if not isinstance(found, click.Command):
+            raise TypeError(f"glaunch.commands.{cmd_name}.command is no click command")
+        return found
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, with_verb(args)) if args else super().parse_args(ctx, ["--help"])
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, verbs in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(verbs.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
+        formatter.write(EXAMPLES)
+
+
+def with_verb(args: list[str]) -> list[str]:
+    """Put `run` in front of the first word that is neither a verb nor an option of the group itself."""
+    at = 0
+    while at < len(args):
+        word = args[at]
+        if word in {"--help", "-h", "--version"}:
+            return args
+        if word == "--snapshot":
+            at += 2
+        elif word.startswith("--snapshot="):
+            at += 1
+        else:
+            break
+    if at < len(args) and args[at] in VERBS:
+        return args
+    return [*args[:at], "run", *args[at:]]
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="glaunch %(version)s")
+@click.option("--snapshot", metavar="DIR", help="Read a capture (`glaunch snapshot DIR`) instead of a cluster.")
+@click.pass_context
+def glaunch(ctx: click.Context, snapshot: str | None) -> None:
+    """Launch multi-node jobs on Slurm, placed by the network they will use.
+
+    `glaunch train.py -n 64` picks the nodes that cross the fewest switches, orders the ranks along
+    the fabric, submits, follows, and says what went wrong and where.
+    """
+    ctx.obj = {"snapshot": snapshot}
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    """Run the command line and end the process with its exit code: the only place that catches."""
+    sys.excepthook = _bug
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
+        # Bytes that are no UTF-8 (a job's output, a file name) pass through instead of ending glaunch.
+        sys.stdout.reconfigure(errors="surrogateescape")
+        sys.stderr.reconfigure(errors="surrogateescape")
+    try:
+        code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except KeyboardInterrupt:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except GlaunchError as error:
+        click.echo(f"glaunch: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 128 + signal.SIGPIPE
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
+    if os.environ.get("GLAUNCH_DEBUG") or trace is None:
+        sys.__excepthook__(kind, error, trace)
+    else:
+        while trace.tb_next:
+            trace = trace.tb_next
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        click.echo(
+            f"glaunch: a fault in glaunch itself: {kind.__name__}: {error}\n  at {place}; the whole trace: GLAUNCH_DEBUG=1 glaunch …",
+            err=True,
+        )
+    raise SystemExit(3)

@@ -1,0 +1,111 @@
+"""The options of a launch, shared by `run` and `plan`, and how a line of words becomes a Request."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from glaunch.errors import UsageError
+from glaunch.request import Request, read_words
+
+OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
+    click.option("-N", "--nodes", type=click.IntRange(1), metavar="N", help="Nodes: alone, all their GPUs."),
+    click.option("--ntasks-per-node", type=click.IntRange(1), metavar="N", help="Ranks on each node."),
+    click.option("--gpus-per-node", metavar="[TYPE:]N", help="GPUs of each node."),
+    click.option("-c", "--cpus-per-task", type=click.IntRange(1), metavar="N", help="Cores of each rank."),
+    click.option("--mem", metavar="SIZE", help="Memory of each node."),
+    click.option("-p", "--partition", metavar="NAME", help="Partition; without it the one with GPUs."),
+    click.option("-A", "--account", metavar="NAME", help="Account."),
+    click.option("-q", "--qos", metavar="NAME", help="Quality of service."),
+    click.option("-t", "--time", metavar="TIME", help="Time limit, as sbatch takes it: 90, 2:00:00, 1-12."),
+    click.option("-J", "--job-name", "--name", "name", metavar="NAME", help="The job's name; without it the script's."),
+    click.option("-C", "--constraint", metavar="LIST", help="Features that the nodes must have."),
+    click.option("-x", "--exclude", metavar="NODES", help="Never on these nodes."),
+    click.option("-w", "--nodelist", metavar="NODES", help="On these nodes."),
+    click.option("--reservation", metavar="NAME", help="In this reservation."),
+    click.option("-d", "--dependency", metavar="LIST", help="After other jobs."),
+    click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
+    click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
+    click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
+    click.option(
+        "--place",
+        type=click.Choice(["auto", "pin", "order"]),
+        help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; order: Slurm picks, glaunch orders.",
+    ),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
+    click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option("--force", is_flag=True, help="Submit what can never run all the same."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
+    click.option("-v", "--verbose", is_flag=True, help="Say more."),
+)
+
+PASSED = ("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+"""Options that are fields of a Request under the same name."""
+
+
+def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a launch and its words."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]")(function)
+
+
+class LaunchCommand(click.Command):
+    """A command whose line is read by `read_words` before click sees it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        takes_value = {
+            name: not parameter.is_flag
+            for parameter in self.get_params(ctx)
+            if isinstance(parameter, click.Option)
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        }
+        words = read_words(args, takes_value)
+        return super().parse_args(ctx, [*words.own, "--", *words.command])
+
+    def get_usage(self, ctx: click.Context) -> str:
+        return f"Usage: {ctx.command_path} [OPTIONS] SCRIPT [ARGUMENTS]  or  {ctx.command_path} SCRIPT [OPTIONS] [--] [ARGUMENTS]"
+
+
+def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
+    return {"placement.mode": (params["place"], "--place")} if params["place"] else {}
+
+
+def request_from(params: dict[str, Any]) -> Request:
+    """The options as they came from click → the Request. Raises UsageError for a malformed --env or --sbatch, or no script."""
+    if not params["words"]:
+        raise UsageError("no script and no command on the line", hint="glaunch train.py -n 64")
+    return Request(
+        command=tuple(params["words"]),
+        tasks=params["ntasks"],
+        nodes=params["nodes"],
+        tasks_per_node=params["ntasks_per_node"],
+        gpus_per_node=params["gpus_per_node"],
+        cpus_per_task=params["cpus_per_task"],
+        env=tuple(_variable(word) for word in params["env"]),
+        sbatch=tuple(_option(word) for word in params["sbatch"]),
+        exclusive=params["exclusive"],
+        requeue=params["requeue"],
+        force=params["force"],
+        **{name: params[name] for name in PASSED},
+    )
+
+
+def _variable(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise UsageError(f"--env {word!r} is no NAME=VALUE", hint="--env NCCL_DEBUG=INFO")
+    if "\0" in value:
+        raise UsageError(f"--env {name}: a variable cannot hold a NUL character")
+    return name, value
+
+
+def _option(word: str) -> tuple[str, str | None]:
+    name, equals, value = word.partition("=")
+    name = name.lstrip("-")
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", name):
+        raise UsageError(f"--sbatch {word!r} is no long option of sbatch", hint="--sbatch licenses=matlab:1, --sbatch hold")
+    return name, value if equals else None

@@ -1,0 +1,44 @@
+"""`glaunch plan`: what would be submitted, and why; nothing is."""
+
+import json
+from typing import Any
+
+import click
+
+from glaunch.commands.options import LaunchCommand, launch_options, options_of, request_from
+
+HELP = """Show all that `run` would submit: nodes, order, options, environment, each with its reason. Submits nothing.
+
+\b
+Examples:
+  glaunch plan train.py -n 64
+  glaunch plan -v -N 8 train.py --lr 1e-3            the script too
+  glaunch --snapshot DIR plan train.py -n 64         without a cluster
+"""
+
+
+@click.command(cls=LaunchCommand, help=HELP)
+@launch_options
+@click.pass_context
+def command(ctx: click.Context, /, **params: Any) -> None:  # noqa: ANN401 - click hands options of every type
+    show_plan(ctx, params)
+
+
+def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
+    """Decide and show (also `run --dry-run`)."""
+    import time
+
+    from glaunch import pipeline
+    from glaunch.caller import terminal_width
+    from glaunch.report.documents import plan_document
+    from glaunch.report.plan import plan_text
+
+    request = request_from(params)
+    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
+    plan = pipeline.plan(world, request)
+    if params["as_json"]:
+        click.echo(json.dumps(plan_document(plan), indent=1))
+        return
+    click.echo(plan_text(plan, terminal_width(), None if world.captured else time.time()), nl=False)
+    if params["verbose"]:
+        click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)

@@ -1,0 +1,42 @@
+"""`glaunch snapshot`: a cluster's answers into a folder, for planning without it and for bug reports."""
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+HELP = """Record what the cluster answers to a plan's questions into DIR (new or empty).
+
+Users, accounts, groups, hosts and addresses get other names, the same ones everywhere, and free texts are left out, unless --plain.
+
+\b
+Examples:
+  glaunch snapshot bug-1
+  glaunch --snapshot bug-1 plan train.py -n 64
+"""
+
+
+@click.command(help=HELP)
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--plain", is_flag=True, help="Keep all names and texts as they are.")
+def command(folder: Path, plain: bool) -> None:
+    from glaunch.gateways.capture import TOPOLOGY_FILES, Recorded, record, write_capture
+    from glaunch.gateways.process import within
+    from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
+
+    recorded: list[Recorded] = []
+    slurm = SlurmCommands(surround=lambda surroundings: record(within(surroundings), recorded, time.time()))
+    for question in QUESTIONS:
+        slurm.answer(question)
+    beside = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent
+    # a login node often has no topology file: Slurm's own answer is in the capture
+    topology = {
+        path.name: path.read_text(encoding="utf-8", errors="surrogateescape")
+        for path in map(beside.joinpath, TOPOLOGY_FILES)
+        if path.is_file()
+    }
+    files = write_capture(folder, recorded, plain=plain, topology=topology)
+    click.echo(folder)
+    how = "names as they are" if plain else "users, hosts and addresses renamed; look through it before you send it"
+    click.echo(f"{len(files)} files ({how}); plan from it: glaunch --snapshot {folder} plan …", err=True)

@@ -1,0 +1,239 @@
+"""Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from glaunch.cluster import Cluster, Partition
+from glaunch.errors import NeverFits, UsageError
+from glaunch.fabric import Fabric
+from glaunch.hostlist import fold
+from glaunch.placement.eligible import Eligible, eligible
+from glaunch.placement.order import fabric_order
+from glaunch.placement.partition import choose_partition
+from glaunch.placement.place import Candidates, best_possible, place
+from glaunch.placement.placement import Placement
+from glaunch.plan import Launch, Option, Plan
+from glaunch.request import Caller, Request
+from glaunch.rule import Rule
+from glaunch.sbatch_options import directives, pin_hindrance
+from glaunch.settings import Settings, placing
+from glaunch.tuning import tune
+from glaunch.units import format_time, parse_time_s
+
+SWITCHES = {"fail_fast": "fabric.fail_fast", "debug": "environment.debug"}
+"""A rule's switch → the settings key that turns it on."""
+
+
+def decide(
+    request: Request,
+    settings: Settings,
+    rules: Sequence[Rule],
+    cluster: Cluster,
+    fabric: Fabric,
+    caller: Caller,
+    *,
+    submission_id: str,
+    folder: str,
+    now_s: float,
+    held: frozenset[str] = frozenset(),
+) -> Plan:
+    """All that will be submitted, kept under `submission_id` in `folder`.
+
+    `held` are nodes that this user's other submissions just asked for. Raises UsageError for what cannot be meant, NeverFits for what
+    this cluster can never run (unless `request.force`), ConfigError for what the site does not allow.
+    """
+    request = _with_defaults(request, settings)
+    partition = choose_partition(request, cluster, user=caller.user, groups=caller.groups, account=request.account)
+    settings = settings.for_partition(partition.name)
+    request = _with_defaults(request, settings)
+    time, time_limit_s, time_why = _time(request, settings, partition)
+    fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
+    impossible = _impossible(fit, partition, time_limit_s)
+    if impossible is not None and not request.force:
+        raise impossible
+    placement = _place_free(fabric, fit, settings)
+    mode, why = _mode(request, settings, partition, cluster, fit, placement)
+    name = request.name or caller.job_name
+    return Plan(
+        submission_id=submission_id,
+        name=name,
+        folder=folder,
+        request=request,
+        partition=partition.name,
+        time_limit_s=time_limit_s,
+        time_limit_why=time_why,
+        layout=fit.layout,
+        mode=mode,
+        mode_why=why,
+        placement=placement,
+        best_possible=best_possible(fabric, fit.could_ever, fit.layout.nodes),
+        order=fabric_order(fabric, partition.nodes),
+        directives=directives(
+            request,
+            name=name,
+            partition=partition.name,
+            partition_why="" if request.partition else _partition_why(partition),
+            time=time,
+            time_why="" if time_why == "-t" else time_why,
+            layout=fit.layout,
+            cpus_per_task=_cpus_per_task(cluster, partition, fit),
+            memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
+            folder=folder,
+            work_dir=caller.work_dir,
+            site=settings.rows("sbatch"),
+        ),
+        arguments=_arguments(placement) if mode == "pin" and placement else (),
+        environment=tune(
+            rules,
+            fabric_class=settings.text("fabric.class"),
+            node_count=fit.layout.nodes,
+            user_env=caller.environ,
+            site_env=settings.rows("environment.set"),
+            extra=request.env,
+            switches={name for name, key in SWITCHES.items() if settings.flag(key)},
+        ),
+        launch=Launch("srun", caller.program, caller.work_dir),
+        fabric_source=fabric.source,
+        cluster_taken_at_s=cluster.taken_at_s,
+        warnings=_warnings(fabric, placement, impossible),
+        notes=_notes(fit, placement),
+    )
+
+
+def _with_defaults(request: Request, settings: Settings) -> Request:
+    """What the user did not say, said by the settings."""
+    return replace(
+        request,
+        partition=request.partition or settings.text("partition") or None,
+        account=request.account or settings.text("account") or None,
+        qos=request.qos or settings.text("qos") or None,
+        gpus_per_node=request.gpus_per_node or settings.text("gpus_per_node") or None,
+    )
+
+
+def _partition_why(partition: Partition) -> str:
+    return "the default partition" if partition.default else "the only partition with GPUs that you may use"
+
+
+def _time(request: Request, settings: Settings, partition: Partition) -> tuple[str | None, int | None, str]:
+    """(--time to ask for or None, the limit in seconds or None, who set it)."""
+    if request.time:
+        return request.time, parse_time_s(request.time), "-t"
+    if settings.text("time"):
+        return settings.text("time"), parse_time_s(settings.text("time")), settings.where("time")
+    if partition.default_time_s is not None:
+        return None, partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
+    return None, partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
+
+
+def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
+    """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
+    layout, force = fit.layout, "; to let Slurm say no itself: --force"
+    asks = f"{layout.tasks} ranks need {layout.nodes} nodes of {layout.tasks_per_node} ranks"
+    if partition.max_time_s is not None and time_limit_s is not None and time_limit_s > partition.max_time_s:
+        most = format_time(partition.max_time_s)
+        message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
+        return NeverFits(message, hint=f"-t {most}, or another partition{force}")
+    if partition.max_nodes is not None and layout.nodes > partition.max_nodes:
+        message = f"{asks}, and partition {partition.name} allows {partition.max_nodes} nodes a job"
+        return NeverFits(message, hint=f"-n {partition.max_nodes * layout.tasks_per_node}, or another partition{force}")
+    if layout.nodes < partition.min_nodes:
+        message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
+        return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
+    have = len(fit.could_ever)
+    if layout.nodes <= have or not fit.decided:
+        return None
+    why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
+    fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
+    return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
+
+
+def _place_free(fabric: Fabric, fit: Eligible, settings: Settings) -> Placement | None:
+    """The best set of what is free; nodes that must be powered up first come in only where the others do not suffice."""
+    nodes, weights = fit.nodes, fit.weights
+    if fit.startable and (settings.text("placement.powered_down") == "free" or len(nodes) < fit.layout.nodes):
+        nodes, weights = nodes + fit.startable, weights + fit.startable_weights
+    return place(fabric, Candidates(nodes, weights), fit.layout.nodes)
+
+
+def _mode(
+    request: Request, settings: Settings, partition: Partition, cluster: Cluster, fit: Eligible, placement: Placement | None
+) -> tuple[str, str]:
+    """pin or order, and why in words."""
+    way = placing(settings)
+    if way == "order":
+        asked = settings.text("placement.mode") == "order"
+        return "order", f"{settings.where('placement.mode' if asked else 'placement.allowed')} says so"
+    hindrance = pin_hindrance(request) or _preemptible(partition, cluster) or ("" if fit.decided else fit.notes[0])
+    if settings.text("placement.mode") == "pin" and hindrance:
+        raise UsageError(
+            f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks"
+        )
+    if hindrance:
+        return "order", hindrance
+    if placement is None:
+        return "order", "not enough nodes are free now"
+    return "pin", f"pinned if it starts within {settings.number('pin.patience_s')} s, else Slurm chooses"
+
+
+def _preemptible(partition: Partition, cluster: Cluster) -> str:
+    """A pinned job is never requeued, so one that may be preempted must not be pinned: it would be lost."""
+    kind = cluster.config.get("PreemptType", "preempt/none")
+    if kind in {"preempt/none", "(null)", ""} or partition.preempt_mode.upper() in {"OFF", "SUSPEND", "GANG,SUSPEND", ""}:
+        return ""
+    if kind == "preempt/partition_prio":
+        highest = max(other.priority_tier for other in cluster.partitions)
+        return "" if partition.priority_tier >= highest else f"jobs of partition {partition.name} can be preempted"
+    return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
+
+
+def _cpus_per_task(cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
+    """Each GPU's share of the cores, where the partition's own defaults do not give it: one core for a rank starves its data loader."""
+    layout = fit.layout
+    if not layout.gpus_per_node or "DefCpuPerGPU" in partition.job_defaults or not fit.could_ever:
+        return None
+    if fit.exclusive:
+        cpus = min(int(cluster.nodes.cpus_total[cluster.nodes.row[node]]) for node in fit.could_ever)
+        return max(1, cpus // layout.tasks_per_node)
+    return max(1, fit.share.cpus // layout.tasks_per_node)
+
+
+def _says_memory(request: Request, partition: Partition) -> bool:
+    return "DefMemPerGPU" in partition.job_defaults or any(name.startswith("mem") for name, _ in request.sbatch)
+
+
+def _arguments(placement: Placement) -> tuple[Option, ...]:
+    return (
+        Option("nodelist", fold(placement.nodes), "the best set that is free now"),
+        Option("no-requeue", None, "a pinned job that is requeued while one of its nodes is gone would wait for ever"),
+    )
+
+
+def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
+    warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
+    if fabric.flat:
+        warnings.append(
+            f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another"
+        )
+    warnings += fabric.notes
+    unknown = [] if placement is None else [node for node in placement.nodes if node not in fabric.leaf_of]
+    if unknown:
+        warnings.append(f"the topology does not mention {fold(unknown)}")
+    return tuple(warnings)
+
+
+def _notes(fit: Eligible, placement: Placement | None) -> tuple[str, ...]:
+    notes = list(fit.notes)
+    if placement is None:
+        free, layout = len(fit.nodes) + len(fit.startable), fit.layout
+        notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
+        if free and free < layout.nodes:
+            notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
+        if fit.soonest_limit_s:
+            notes.append(f"what would start sooner: -t {format_time(fit.soonest_limit_s)}, which ends before a reservation begins")
+    startable = set(fit.startable) & set(placement.nodes if placement else ())
+    if startable:
+        notes.append(f"{len(startable)} of these nodes are powered down and must start first")
+    if fit.left_out:
+        notes.append("not free: " + ", ".join(f"{count} {why}" for why, count in fit.left_out))
+    return tuple(notes)

@@ -1,0 +1,59 @@
+"""What diagnosis looks at: one attempt of a job, all of it read before."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glaunch.job import Job
+from glaunch.logs import LogBundle, RankRow
+from glaunch.placement.placement import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file's text (or its end); `first_line` is the number of its first line here."""
+
+    name: str
+    """Below the job's folder: `12.0.0/batch.log`."""
+    text: str
+    first_line: int = 1
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """(FILE:LINE, line) of every line."""
+        for number, line in enumerate(self.text.split("\n"), self.first_line):
+            yield f"{self.name}:{number}", line.rstrip("\r")
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """One attempt. "", () and None mean: not known."""
+
+    job: Job
+    attempt: str = ""
+    """The attempt's folder below the job's: `12.0.0`."""
+    program: str = ""
+    """What each rank runs, its first word."""
+    tasks: int = 0
+    tasks_per_node: int = 0
+    pinned: bool = False
+    """Asked for exactly the planned nodes, and the pin was not lifted."""
+    planned: tuple[str, ...] = ()
+    """The plan's nodes in rank order; () when not enough were free then."""
+    order: tuple[tuple[str, int], ...] = ()
+    """(node, position) of the plan's order table."""
+    granted: tuple[str, ...] = ()
+    """What Slurm gave, in rank order."""
+    planned_cost: Cost | None = None
+    granted_cost: Cost | None = None
+    best_cost: Cost | None = None
+    """The least possible on the partition's whole fabric."""
+    ranks: tuple[RankRow, ...] = ()
+    batch_log: TextFile | None = None
+    outputs: tuple[TextFile, ...] = ()
+    """out/HOST.log (or its end) of hosts where ranks failed; `failures.first_failure` names the first."""
+    exit_code: int | None = None
+    """From the attempt's exit.json."""
+    logs: LogBundle | None = None
+
+    def file(self, name: str) -> str:
+        """A file of the attempt as findings name it."""
+        return f"{self.attempt}/{name}" if self.attempt else name

@@ -1,0 +1,220 @@
+"""GL20x: why a job failed, and which rank did so first, from what srun, slurmstepd and Slurm say.
+
+Slurm's words, as seen on 22.05 to 26.05: `srun: error: n006: task 17: Exited with exit code 5`, `srun: error: n[1-2]: tasks 0-7: Killed`,
+`slurmstepd-n001: error: *** STEP 3.0 ON n001 CANCELLED AT … DUE TO TIME LIMIT ***`. What follows a cancellation is its consequence, so only
+the first line of its kind counts.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from glaunch.diagnosis.facts import JobFacts
+from glaunch.diagnosis.finding import Finding
+from glaunch.parsers.labelled import labelled
+
+_TASK = re.compile(r"srun: error: (?P<hosts>[^\s:]+): tasks? (?P<tasks>[\d,-]+): (?P<what>.+)$")
+_LAUNCH = re.compile(r"srun: error: [Tt]ask (?P<task>\d+) launch failed: (?P<what>.+)$")
+_EXIT = re.compile(r"Exited with exit code (\d+)")
+_NOT_FOUND = re.compile(
+    r"execve\(\): .*(No such file or directory|Permission denied)|"
+    r": (command )?not found$|env: .*No such file or directory$|bad interpreter: "
+)
+_OOM = re.compile(r"oom[-_ ]kill|Out [Oo]f [Mm]emory|OUT_OF_MEMORY", re.IGNORECASE)
+_END = ("*** STEP ", "*** JOB ", "Job step aborted", "forcing job termination")  # Slurm ends the step: what dies afterwards dies of that
+_SIGNALS = {2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
+_AFTERMATH = ("Terminated", "Killed")  # what ranks die of when Slurm ends the step
+
+_CAUSES = (
+    ("DUE TO TIME LIMIT", "GL205", "the time limit was reached", "ask for more with --time, or save and resume"),
+    ("DUE TO NODE FAILURE", "GL204", "a node failed", "sinfo -R says what the centre knows; leave the node out with --exclude"),
+    ("Node failure on ", "GL204", "a node failed", "sinfo -R says what the centre knows; leave the node out with --exclude"),
+    ("DUE TO PREEMPTION", "GL211", "a job with higher priority took the nodes", "save and resume, or use a QOS that is not preempted"),
+)
+_STATES = {
+    "TIMEOUT": _CAUSES[0],
+    "NODE_FAIL": _CAUSES[1],
+    "PREEMPTED": _CAUSES[3],
+    "OUT_OF_MEMORY": ("", "GL203", "memory ran out", "ask for more with --mem, or put fewer ranks on a node"),
+    "DEADLINE": ("", "GL205", "the job's deadline passed", "submit it again with a later deadline"),
+    "BOOT_FAIL": ("", "GL204", "a node did not boot", "submit it again; sinfo -R says what the centre knows"),
+}
+_LAUNCH_FAILURE_SIGNAL = 53  # ExitCode 0:53: slurmd could not open the job's output
+
+
+@dataclass(frozen=True, slots=True)
+class _Death:
+    where: str
+    line: str
+    host: str
+    rank: int
+    what: str
+    others: int
+    after_the_end: bool
+
+
+def failures(facts: JobFacts) -> Iterator[Finding]:
+    """What ended the job, if it did not end well."""
+    if facts.job.reason == "JobLaunchFailure" or (facts.job.exit_code == 0 and facts.job.exit_signal == _LAUNCH_FAILURE_SIGNAL):
+        yield _launch_failure(facts)
+        return
+    found = [*_causes(facts), *_deaths(facts), *_never_started(facts)]
+    yield from found
+    if not found and facts.job.over and (facts.job.state != "COMPLETED" or facts.exit_code):
+        yield _unexplained(facts)
+
+
+def _launch_failure(facts: JobFacts) -> Finding:
+    return Finding(
+        "GL207",
+        "error",
+        "the nodes cannot see or write the job's folder: Slurm could not start the script",
+        "",
+        None,
+        "Slurm's answer about the job",
+        _job_words(facts),
+        "put the job's folder on a file system that all nodes see: rundir.path in your settings, or start from such a folder",
+    )
+
+
+def _job_words(facts: JobFacts) -> str:
+    job = facts.job
+    reason = f" Reason={job.reason}" if job.reason else ""
+    return f"JobId={job.id} JobState={job.state}{reason} ExitCode={job.exit_code}:{job.exit_signal}"
+
+
+def _causes(facts: JobFacts) -> Iterator[Finding]:
+    """What Slurm itself did to the job: the line that says so, else its state."""
+    seen: set[str] = set()
+    if facts.batch_log is not None:
+        for where, line in facts.batch_log.lines():
+            for words, code, title, advice in _CAUSES:
+                if words in line and _from_slurm(line) and code not in seen:
+                    seen.add(code)
+                    yield Finding(code, "error", title, _host_in(line), None, where, line, advice)
+            if _OOM.search(line) and _from_slurm(line) and "GL203" not in seen:
+                seen.add("GL203")
+                _, code, title, advice = _STATES["OUT_OF_MEMORY"]
+                yield Finding(code, "error", title, _host_in(line), None, where, line, advice)
+    state = _STATES.get(facts.job.state)
+    if state is not None and state[1] not in seen:
+        yield Finding(state[1], "error", state[2], "", None, "Slurm's answer about the job", _job_words(facts), state[3])
+    if facts.job.state == "CANCELLED":
+        lines = (found for found in _batch_lines(facts) if "CANCELLED AT" in found[1] and _from_slurm(found[1]))
+        place, evidence = next(lines, ("Slurm's answer about the job", _job_words(facts)))
+        yield Finding("GL206", "note", "the job was cancelled", "", None, place, evidence, "")
+
+
+def _batch_lines(facts: JobFacts) -> Iterator[tuple[str, str]]:
+    return iter(()) if facts.batch_log is None else facts.batch_log.lines()
+
+
+def _from_slurm(line: str) -> bool:
+    return line.startswith(("slurmstepd", "srun:", "slurmd", "sbatch:"))
+
+
+def _host_in(line: str) -> str:
+    found = re.match(r"slurmstepd-(\S+?): ", line) or re.search(r"Node failure on (\S+)", line) or re.search(r" ON (\S+) CANCELLED", line)
+    found = found or re.match(r"srun: error: ([A-Za-z0-9][^\s:]*): tasks? ", line)
+    return found[1] if found else ""
+
+
+def _deaths(facts: JobFacts) -> Iterator[Finding]:
+    """The first rank that failed by itself, with its code or signal; a program that the node does not have."""
+    deaths = list(_task_lines(facts))
+    for death in _first(facts, deaths):
+        exited = _EXIT.search(death.what)
+        rest = sum(one.others + 1 for one in deaths) - 1
+        also = f"; {rest} more rank{'s' if rest > 1 else ''} ended badly" if rest > 0 else ""
+        missing = _missing_program(facts)
+        if missing is not None and exited and int(exited[1]) in (2, 13, 126, 127):
+            where, line = missing
+            advice = "the node must have it at the same path: name one that it has, or start from a shared file system"
+            title = f"{death.host} cannot start the program{f' {facts.program}' if facts.program else ''}{also}"
+            yield Finding("GL208", "error", title, death.host, death.rank, where, line, advice)
+            continue
+        how = f"exited with code {exited[1]}{_signal_words(int(exited[1]))}" if exited else f"died: {death.what}"
+        code = "GL201" if exited else "GL202"
+        advice = f"its last lines are in {facts.file(f'out/{death.host}.log')}, labelled {death.rank}:"
+        yield Finding(
+            code, "error", f"rank {death.rank} on {death.host} {how}{also}", death.host, death.rank, death.where, death.line, advice
+        )
+        yield from _last_words(facts, death)
+
+
+def _first(facts: JobFacts, deaths: Sequence[_Death]) -> Sequence[_Death]:
+    """The first rank that failed by itself. Where Slurm ended the job, ranks that died afterwards died of that."""
+    before = [death for death in deaths if not death.after_the_end]
+    own = [death for death in before if not death.what.startswith(_AFTERMATH)]
+    if own or _ended_by_slurm(facts):
+        return own[:1]
+    return (before or list(deaths))[:1]
+
+
+def first_failure(facts: JobFacts) -> tuple[int, str] | None:
+    """(rank, host) of the first rank that failed by itself, so that its output can be read; `outputs` is not looked at."""
+    first = _first(facts, list(_task_lines(facts)))
+    return (first[0].rank, first[0].host) if first else None
+
+
+def _signal_words(code: int) -> str:
+    name = _SIGNALS.get(code - 128)
+    return f" (128 + {code - 128}: {name})" if name else ""
+
+
+def _last_words(facts: JobFacts, death: _Death) -> Iterator[Finding]:
+    for output in facts.outputs:
+        if output.name.endswith(f"out/{death.host}.log"):
+            last = [line for line in labelled(output.text) if line.rank == death.rank and line.text.strip()][-1:]
+            for line in last:
+                where = f"{output.name}:{output.first_line + line.line - 1}"
+                yield Finding("GL212", "note", f"the last line of rank {death.rank}", death.host, death.rank, where, line.text, "")
+
+
+def _ended_by_slurm(facts: JobFacts) -> bool:
+    return facts.job.state in {*_STATES, "CANCELLED"}
+
+
+def _task_lines(facts: JobFacts) -> Iterator[_Death]:
+    host_of = {row.rank: row.host for row in facts.ranks}
+    over = False
+    for where, line in _batch_lines(facts):
+        over = over or (_from_slurm(line) and any(words in line for words in _END))
+        found = _TASK.match(line)
+        if found and found["what"] != "Exited with exit code 0":
+            first = re.match(r"\d+", found["tasks"])
+            rank = int(first[0]) if first else 0
+            yield _Death(where, line, host_of.get(rank, found["hosts"]), rank, found["what"], _how_many(found["tasks"]) - 1, over)
+
+
+def _how_many(tasks: str) -> int:
+    total = 0
+    for part in tasks.split(","):
+        low, dash, high = part.partition("-")
+        if low.isdigit():
+            total += int(high) - int(low) + 1 if dash and high.isdigit() else 1
+    return total
+
+
+def _missing_program(facts: JobFacts) -> tuple[str, str] | None:
+    lines = itertools.chain(_batch_lines(facts), *(output.lines() for output in facts.outputs))
+    return next(((where, line) for where, line in lines if _NOT_FOUND.search(line)), None)
+
+
+def _never_started(facts: JobFacts) -> Iterator[Finding]:
+    lines = [(where, line, found) for where, line in _batch_lines(facts) if (found := _LAUNCH.match(line))]
+    if lines:
+        where, line, found = lines[0]
+        count = f"{len(lines)} ranks" if len(lines) > 1 else "1 rank"
+        advice = "can every node write in the job's folder? srun returns 0 even then, so do not trust the job's exit code"
+        rank = int(found["task"])
+        host = next((row.host for row in facts.ranks if row.rank == rank), "")
+        yield Finding("GL209", "error", f"{count} never started, first rank {rank}: {found['what']}", host, rank, where, line, advice)
+
+
+def _unexplained(facts: JobFacts) -> Finding:
+    log = facts.file("batch.log") if facts.batch_log is None else facts.batch_log.name
+    code = facts.exit_code if facts.exit_code is not None else facts.job.exit_code
+    title = f"the job ended as {facts.job.state} with exit code {code}, and no line of Slurm's says why"
+    return Finding("GL210", "error", title, "", None, "Slurm's answer about the job", _job_words(facts), f"look at the end of {log}")

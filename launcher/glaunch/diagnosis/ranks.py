@@ -1,0 +1,80 @@
+"""GL11x: where the ranks ran, beside where the plan's order puts them on the granted nodes."""
+
+from collections.abc import Iterator
+
+from glaunch.diagnosis.facts import JobFacts
+from glaunch.diagnosis.finding import Finding
+
+_NO_ORDER = "glaunch: no order:"
+
+
+def ranks(facts: JobFacts) -> Iterator[Finding]:
+    """The rank order, verified; or how it differs; or that the job did not say."""
+    yield from _without_order(facts)
+    if not facts.tasks or not facts.tasks_per_node or not facts.granted:
+        return
+    if not facts.ranks:
+        if facts.job.over:
+            where, evidence = facts.file("ranks.tsv"), "(no line)"
+            yield Finding(
+                "GL112",
+                "warning",
+                "no rank said where it runs: the order is not verified",
+                "",
+                None,
+                where,
+                evidence,
+                "see the job's output",
+            )
+        return
+    expected = [node for node in facts.granted for _ in range(facts.tasks_per_node)][: facts.tasks]
+    where = facts.file("ranks.tsv")
+    wrong = [(line, row) for line, row in enumerate(facts.ranks, 1) if row.rank >= len(expected) or expected[row.rank] != row.host]
+    if wrong:
+        line, row = wrong[0]
+        planned = expected[row.rank] if row.rank < len(expected) else "nowhere"
+        title = f"{_count(len(wrong))} on another node than the order says, first rank {row.rank}: on {row.host} instead of {planned}"
+        advice = "does the program start ranks of its own, or does a site's srun wrapper change --distribution?"
+        yield Finding("GL111", "warning", title, row.host, row.rank, f"{where}:{line}", f"{row.rank}\t{row.host}\t{row.local_rank}", advice)
+    missing = sorted(set(range(facts.tasks)) - {row.rank for row in facts.ranks})
+    last = facts.ranks[-1]
+    evidence = f"{last.rank}\t{last.host}\t{last.local_rank}"
+    if missing:
+        title = (
+            f"{_count(len(missing))} never said where they run, first rank {missing[0]}"
+            if len(missing) > 1
+            else f"rank {missing[0]} never said where it runs"
+        )
+        host = expected[missing[0]]
+        yield Finding(
+            "GL112", "warning", title, host, missing[0], f"{where}:{len(facts.ranks)}", evidence, f"look at {facts.file(f'out/{host}.log')}"
+        )
+    elif not wrong:
+        title = (
+            f"all {facts.tasks} ranks ran where the plan's order puts them"
+            if _in_plan_order(facts)
+            else f"all {facts.tasks} ranks ran in the order that the job made"
+        )
+        yield Finding("GL110", "note", title, "", None, f"{where}:{len(facts.ranks)}", evidence, "")
+
+
+def _in_plan_order(facts: JobFacts) -> bool:
+    position = dict(facts.order)
+    places = [position.get(node, len(position) + 1) for node in facts.granted]
+    return bool(position) and places == sorted(places)
+
+
+def _without_order(facts: JobFacts) -> Iterator[Finding]:
+    if facts.batch_log is None:
+        return
+    for where, line in facts.batch_log.lines():
+        if line.startswith(_NO_ORDER):
+            title = "the ranks ran in Slurm's order, not along the fabric"
+            yield Finding(
+                "GL113", "warning", title, "", None, where, line, "the line says why; glaunch plan shows the order that was meant"
+            )
+            return
+
+
+def _count(count: int) -> str:
+    return "1 rank" if count == 1 else f"{count} ranks"

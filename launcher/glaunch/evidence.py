@@ -1,0 +1,128 @@
+"""One attempt of a job as a report: reads its folder, hands the facts to the diagnosis, and puts both together."""
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from glaunch import __version__
+from glaunch.bundle import load_bundle
+from glaunch.diagnosis.diagnose import diagnose
+from glaunch.diagnosis.facts import JobFacts, TextFile
+from glaunch.diagnosis.failures import first_failure
+from glaunch.fabric import Fabric, fabric_from_json
+from glaunch.job import Job
+from glaunch.logs import RankRow
+from glaunch.parsers.labelled import labelled
+from glaunch.placement.cost import cost_of
+from glaunch.plan import Plan
+from glaunch.report.documents import plan_from_document
+from glaunch.report.job import JobReport, Tail
+from glaunch.rundir import AttemptFolder, load_json
+
+TEXT_MAX_BYTES = 4 << 20
+"""Of a longer file its end is read: what went wrong stands there."""
+TAIL_LINES = 15
+
+
+def load_plan(folder: Path) -> Plan | None:
+    """The plan that was submitted; None where its file is gone or of another glaunch."""
+    document = load_json(folder / "plan.json")
+    return None if document is None else plan_from_document(document, str(folder / "plan.json"))
+
+
+def load_fabric(folder: Path) -> Fabric | None:
+    """The fabric as it was when the job was planned."""
+    document = load_json(folder / "fabric.json")
+    return None if document is None else fabric_from_json(document, where=str(folder / "fabric.json"))
+
+
+def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobReport:
+    """All that can be said of one attempt, from its folder alone."""
+    plan, fabric = load_plan(folder), load_fabric(folder)
+    granted = attempt.hosts if attempt is not None else ()
+    end = attempt.end if attempt is not None else None
+    bundle = load_bundle(attempt.path, granted) if attempt is not None and end is not None else None
+    facts = JobFacts(
+        job=job,
+        attempt=attempt.path.name if attempt is not None else "",
+        program=plan.launch.argv[0] if plan else "",
+        tasks=plan.layout.tasks if plan else 0,
+        tasks_per_node=plan.layout.tasks_per_node if plan else 0,
+        pinned=plan is not None and plan.mode == "pin" and bool(job.required_nodes),
+        planned=plan.placement.nodes if plan and plan.placement and plan.mode == "pin" else (),
+        order=tuple((row.node, row.position) for row in plan.order) if plan else (),
+        granted=granted,
+        planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode == "pin" else None,
+        granted_cost=cost_of(fabric, granted) if fabric and granted else None,
+        best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
+        ranks=tuple(RankRow(one.rank, one.host, one.local_rank) for one in attempt.ranks) if attempt is not None else (),
+        batch_log=_batch_log(folder, attempt, job),
+        exit_code=end.code if end else None,
+        logs=bundle,
+    )
+    failed = first_failure(facts)
+    tails: tuple[Tail, ...] = ()
+    if failed is not None and attempt is not None:
+        facts = replace(facts, outputs=(_text_file(folder, attempt.path / "out" / f"{failed[1]}.log"),))
+        tails = (_tail(facts.outputs[0], *failed),)
+    return JobReport(
+        job=job,
+        name=plan.name if plan else job.name,
+        folder=str(folder),
+        attempt=facts.attempt,
+        plan=plan,
+        exit_code=facts.exit_code,
+        run_time_s=float(end.ended_s - end.began_s) if end else None,
+        granted=granted,
+        ranks=facts.ranks,
+        planned_cost=facts.planned_cost,
+        granted_cost=facts.granted_cost,
+        best_cost=facts.best_cost,
+        granted_leaves=_leaves(fabric, granted),
+        findings=diagnose(facts),
+        logs=bundle,
+        tails=tails,
+        made_at_s=time.time(),
+        glaunch_version=__version__,
+    )
+
+
+def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """(leaf, nodes on it) in rank order."""
+    counts: dict[str, int] = {}
+    for node in granted:
+        leaf = fabric.leaf_of.get(node, "") if fabric is not None else ""
+        if leaf:
+            counts[leaf] = counts.get(leaf, 0) + 1
+    return tuple(counts.items())
+
+
+def _batch_log(folder: Path, attempt: AttemptFolder | None, job: Job) -> TextFile | None:
+    """The batch script's own words: of an array, the task's."""
+    number = attempt.job_id if attempt is not None else job.id
+    for name in (f"batch-{number}.log", f"batch-{number}_{attempt.task if attempt is not None else 0}.log"):
+        if (folder / name).is_file():
+            return _text_file(folder, folder / name)
+    return None
+
+
+def _text_file(folder: Path, path: Path) -> TextFile:
+    """A file's text, of a long one the end; an unreadable one is empty."""
+    name = str(path.relative_to(folder))
+    try:
+        with path.open("rb") as file:
+            before = max(0, os.fstat(file.fileno()).st_size - TEXT_MAX_BYTES)
+            skipped = 1
+            while before > 0 and (block := file.read(min(before, 1 << 20))):
+                before -= len(block)
+                skipped += block.count(b"\n")
+            return TextFile(name, file.read().decode(errors="surrogateescape"), skipped)
+    except OSError:
+        return TextFile(name, "")
+
+
+def _tail(output: TextFile, rank: int, host: str) -> Tail:
+    """The last lines of one rank."""
+    lines = tuple(line.text for line in labelled(output.text) if line.rank == rank)
+    return Tail(rank, host, output.name, lines[-TAIL_LINES:])

@@ -1,0 +1,135 @@
+"""Answers of Slurm that are kept for a while, and a cluster read with as few questions as that allows."""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from glaunch.cluster import Cluster
+from glaunch.gateways.slurm import SlurmCommands
+from glaunch.parsers.slurm_config import parse_config, parse_version
+from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.parsers.slurm_partitions import parse_partitions
+from glaunch.parsers.slurm_reservations import parse_reservations
+
+SCHEMA = "glaunch.kept/1"
+
+KEPT = ("config", "partitions", "topology", "version")
+"""What may be kept for long: what an administrator writes into files, not what jobs change."""
+CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
+"""Where a slurm.conf lies when SLURM_CONF does not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of Slurm: its text, and when it was given (seconds since the epoch)."""
+
+    text: str
+    taken_at_s: float
+
+
+class Kept:
+    """The folder of kept answers (`$XDG_STATE_HOME/glaunch/kept`), one small compressed file a question, for this user only.
+
+    A file that cannot be read, is not whole, is of another schema or of another cluster is as if it were not there; one that cannot be
+    written (a full or read-only home) is not written: keeping answers is never a reason to fail.
+    """
+
+    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None) -> None:
+        self._folder = folder
+        self._key = cluster_key(os.environ if environ is None else environ)
+        self.keep_s = keep_s
+        """How long config, partitions, topology and version are kept; 0: never."""
+
+    def get(self, question: str, now_s: float, max_age_s: float) -> Answer | None:
+        """The kept answer, if it is at most `max_age_s` old (and not from the future)."""
+        if not self._key:
+            return None
+        try:
+            document = json.loads(zlib.decompress(self._path(question).read_bytes()))
+            answer = Answer(str(document["text"]), float(document["taken_at_s"]))
+            told = (document["schema"], document["key"], document["question"])
+        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+            return None
+        fresh = told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
+        return answer if fresh else None
+
+    def put(self, question: str, answer: Answer) -> None:
+        """Keep an answer: written beside the old one and put in its place in one step, mode 0600."""
+        if not self._key:
+            return
+        document = {"schema": SCHEMA, "key": self._key, "question": question, "taken_at_s": answer.taken_at_s, "text": answer.text}
+        packed = zlib.compress(json.dumps(document).encode(), level=1)
+        temporary = ""
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self._folder, prefix=f".{question}-")
+            with os.fdopen(handle, "wb") as file:
+                file.write(packed)
+            os.replace(temporary, self._path(question))
+        except OSError:
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
+
+    def _path(self, question: str) -> Path:
+        return self._folder / f"{question}-{self._key}.json.z"
+
+
+def cluster_key(environ: Mapping[str, str], candidates: Iterable[str] = CONFIGURATIONS) -> str:
+    """A short name for the cluster that the environment leads to, as it is configured now.
+
+    Made of the slurm.conf's path, time and size and of SLURM_CLUSTERS: another cluster, or the same one reconfigured, has another key.
+    "" where no slurm.conf is seen that could tell when it changed: then nothing is kept.
+    """
+    conf = environ.get("SLURM_CONF")
+    for path in (conf,) if conf else tuple(candidates):
+        try:
+            seen = os.stat(path)
+        except OSError:
+            continue
+        told = json.dumps([os.path.realpath(path), seen.st_mtime_ns, seen.st_size, environ.get("SLURM_CLUSTERS", "")])
+        return hashlib.sha256(told.encode()).hexdigest()[:16]
+    return ""
+
+
+def read_cluster(
+    gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, with_config: bool = True, nodes_max_age_s: float = 0.0
+) -> tuple[Cluster, str]:
+    """(the cluster, its topology as Slurm's own text, "" for none). Questions are asked side by side; what is kept is not asked.
+
+    Cold: nodes 2, partitions 1, topology 1, reservations 1 (and config 2) RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how
+    old the nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Without `with_config` the
+    configuration is there only when it is kept. Raises what SlurmCommands raises.
+    """
+    limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
+    old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
+    wanted = [question for question in limits if question not in old and (with_config or question != "config")]
+    fresh = _asked(gateway.answer, wanted, now_s)
+    for question, answer in fresh.items():
+        if kept and limits[question] > 0:
+            kept.put(question, answer)
+    answers = {**old, **fresh}
+    config = parse_config(answers["config"].text) if "config" in answers else MappingProxyType({})
+    cluster = Cluster(
+        name=config.get("ClusterName", ""),
+        slurm_version=parse_version(answers["version"].text),
+        taken_at_s=answers["nodes"].taken_at_s,
+        nodes=parse_nodes(answers["nodes"].text),
+        partitions=parse_partitions(answers["partitions"].text),
+        reservations=parse_reservations(answers["reservations"].text),
+        config=config,
+    )
+    return cluster, answers["topology"].text
+
+
+def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
+    with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
+        return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}

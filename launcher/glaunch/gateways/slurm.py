@@ -1,0 +1,266 @@
+"""Slurm through its own commands: nouns in, nouns out."""
+
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from types import MappingProxyType
+
+from glaunch.cluster import NodeTable, Partition, Reservation
+from glaunch.errors import ControllerSilent, SlurmError, UsageError
+from glaunch.gateways.process import Completed, Run, Surround, Surroundings, signals_deferred, within
+from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
+from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
+from glaunch.job import Job
+from glaunch.parsers.slurm_config import parse_config, parse_version
+from glaunch.parsers.slurm_jobs import SACCT_FIELDS, SQUEUE_FIELDS, parse_job, parse_sacct, parse_squeue
+from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.parsers.slurm_partitions import parse_partitions
+from glaunch.parsers.slurm_reservations import parse_reservations
+
+QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "version": ("sinfo", "--version"),
+        "nodes": ("scontrol", "-a", "-d", "-o", "show", "node"),
+        "partitions": ("scontrol", "-a", "-o", "show", "partition"),
+        "reservations": ("scontrol", "-a", "-o", "show", "reservation"),
+        "topology": ("scontrol", "-o", "show", "topology"),
+        "config": ("scontrol", "show", "config"),
+    }
+)
+"""What a plan asks, and what a capture records. RPCs (`sdiag`): version 0, nodes 2, config 2, the others 1 each."""
+
+_NOTHING_THERE = re.compile(r"Invalid job id specified")
+_JOB_ID = re.compile(r"\d+(?:_(?:\d+|\[[\d,%-]+\])|\+\d+)?")
+_ANSWER = re.compile(r"(\d+)(?:;(\S+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitAnswer:
+    """What sbatch said: the id, the cluster ("" without a federation or --clusters) and whatever the site prints beside it."""
+
+    job_id: str
+    cluster: str
+    banner: str
+
+
+class SlurmCommands:
+    """The gateway over sinfo, scontrol, squeue, sacct, sbatch and scancel.
+
+    `run` is the seam: a capture or a test answers in its stead. `surround` is the same seam for who must see the environment and the
+    folder of each call too. Every call has a timeout. Raises SlurmError where Slurm says no or a command is missing, ControllerSilent
+    where nothing answers (then it is not known what happened, and nothing is tried again), ParseError where an answer is not in its format.
+    """
+
+    def __init__(
+        self,
+        run: Run | None = None,
+        *,
+        environ: Mapping[str, str] | None = None,
+        surround: Surround = within,
+        timeout_s: float = 30.0,
+        submit_timeout_s: float = 120.0,
+        mark: Callable[[], str] = lambda: f"|{secrets.token_hex(4)}|",
+    ) -> None:
+        self._environ = dict(os.environ if environ is None else environ)
+        self._surround = surround if run is None else lambda _: run
+        self._timeout_s = timeout_s
+        self._submit_timeout_s = max(submit_timeout_s, timeout_s)
+        self._mark = mark
+        self._run = self._surround(Surroundings(reading_environment(self._environ)))
+
+    # What there is
+
+    def answer(self, question: str) -> str:
+        """The raw text of one of QUESTIONS; "" for a cluster without a topology."""
+        done = self._ask(QUESTIONS[question])
+        if (
+            question == "topology"
+            and not is_silence(done)
+            and (not done.stdout.strip() or "No topology information" in done.stdout + done.stderr)
+        ):
+            return ""
+        if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
+            raise refusal(done, f"to show its {question}", self._timeout_s)
+        return done.stdout
+
+    def version(self) -> tuple[int, ...]:
+        """(22, 5, 8): that of the commands on this host. No RPC."""
+        return parse_version(self.answer("version"))
+
+    def nodes(self) -> NodeTable:
+        """All nodes, those of hidden partitions too, with their GPUs in use."""
+        return parse_nodes(self.answer("nodes"))
+
+    def partitions(self) -> tuple[Partition, ...]:
+        """All partitions, hidden ones too."""
+        return parse_partitions(self.answer("partitions"))
+
+    def reservations(self) -> tuple[Reservation, ...]:
+        """All reservations that this user may see, active or to come."""
+        return parse_reservations(self.answer("reservations"))
+
+    def config(self) -> Mapping[str, str]:
+        """The controller's configuration."""
+        return parse_config(self.answer("config"))
+
+    def topology_text(self) -> str:
+        """`scontrol show topology` as it is; "" where Slurm knows none."""
+        return self.answer("topology")
+
+    # Jobs
+
+    def job(self, job_id: str) -> Job | None:
+        """One job, with the cheapest look there is (1 RPC; 2 more for arrays and for a job whose name forges Slurm's lines); None: unknown.
+
+        Of an array (`12`, several tasks) it is the first task that squeue shows.
+        """
+        argv = ("scontrol", "--local", "show", "job", _checked(job_id))
+        done = self._ask(argv)
+        if done.code != 0:
+            if _NOTHING_THERE.search(done.stderr):
+                return None
+            raise refusal(done, f"to show job {job_id}", self._timeout_s)
+        job = parse_job(done.stdout)
+        return job if job is not None else next(iter(self.jobs((job_id,))), None)
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        """Own jobs by id in one query (2 RPCs), one row per array task; forgotten ids and those of other users are missing.
+
+        squeue's `--me` as root loads all jobs on 22.05 (user id 0 reads as "none"): glaunch is for users.
+        """
+        wanted = sorted(set(map(_checked, ids)))
+        return self._squeue(("-j", ",".join(wanted))) if wanted else ()
+
+    def own_jobs(self) -> tuple[Job, ...]:
+        """All own jobs that Slurm still knows (ended ones for MinJobAge, 5 minutes): to find a submission by its script's path."""
+        return self._squeue(())
+
+    def _squeue(self, selection: Sequence[str]) -> tuple[Job, ...]:
+        mark = self._mark()
+        fields = ",".join(f"{field}:{mark}" for field in SQUEUE_FIELDS)
+        done = self._ask(("squeue", "--local", "--me", "-h", "-r", "-t", "all", *selection, "-O", fields))
+        if done.code != 0:
+            if _NOTHING_THERE.search(done.stderr):
+                return ()
+            raise refusal(done, "to show your jobs", self._timeout_s)
+        return parse_squeue(done.stdout, mark)
+
+    def accounted(self, ids: Iterable[str]) -> tuple[Job, ...] | None:
+        """Jobs by id from the accounting database (no RPC to the controller), long after Slurm forgot them; None where there is none."""
+        wanted = sorted(set(map(_checked, ids)))
+        return self._sacct(("-j", ",".join(wanted))) if wanted else ()
+
+    def accounted_within(self, age_s: int) -> tuple[Job, ...] | None:
+        """Own jobs of the last `age_s` seconds, from the accounting database, each with the line that submitted it; None: there is none.
+
+        The database's own window lags by up to 4 s; a job asked for by id is there at once.
+        """
+        return self._sacct(("-S", f"now-{int(age_s)}seconds"))
+
+    def _sacct(self, selection: Sequence[str]) -> tuple[Job, ...] | None:
+        mark = self._mark()
+        done = self._ask(("sacct", "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
+        if "accounting storage is disabled" in done.stderr:
+            return None
+        if done.code != 0 or (not done.stdout and is_silence(done)):
+            raise refusal(done, "to show past jobs", self._timeout_s)
+        return parse_sacct(done.stdout, mark)
+
+    # Acts
+
+    def submit(
+        self,
+        script: str | PathLike[str],
+        options: Iterable[str] = (),
+        args: Iterable[str] = (),
+        *,
+        folder: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> SubmitAnswer:
+        """Submit a script: its absolute path, sbatch's options as words (`--nodes=8`), the script's arguments.
+
+        sbatch runs in `folder` (the job's working directory unless an option says otherwise; glaunch's own by default), with `environment`
+        on top of the user's own, and in a process session of its own, so that ^C does not reach it; a ^C that comes meanwhile is given on
+        afterwards. 1 RPC.
+        """
+        path = fspath(script)
+        if not path.startswith("/") or "\n" in path:
+            raise UsageError(
+                f"{path!r} is no absolute path without line breaks: Slurm could not show it back", hint="choose another folder"
+            )
+        argv = ("sbatch", "--parsable", *(word for word in options if word != "--parsable"), path, *args)
+        inherited = submitting_environment({**self._environ, **(environment or {})})
+        with signals_deferred():
+            done = self._call(self._surround(Surroundings(inherited, folder, own_session=True)), argv, self._submit_timeout_s)
+        if done.code != 0:
+            raise refusal(done, "the job", self._submit_timeout_s)
+        return _submitted(done)
+
+    def cancel(self, ids: Iterable[str]) -> None:
+        """Cancel jobs; one that is over or unknown is no error (scancel says nothing about it). 1 RPC each."""
+        wanted = tuple(map(_checked, ids))
+        if wanted:
+            done = self._ask(("scancel", *wanted))
+            if done.code != 0:
+                raise refusal(done, f"to cancel {' '.join(wanted)}", self._timeout_s)
+
+    def unpin(self, job_id: str) -> str:
+        """Let a pending job start on any nodes: `lifted`, or why not: `running`, `over`, `unknown`, `later` (Slurm asks to try again).
+
+        Only ever the empty list is sent: any other would shrink a job that has just started. 3 RPCs.
+        """
+        done = self._ask(("scontrol", "update", f"JobId={_checked(job_id)}", "ReqNodeList="))
+        if done.code == 0:
+            return "lifted"
+        for words, result in _UNPIN.items():
+            if words in done.stderr:
+                return result
+        raise refusal(done, f"to lift the pin of job {job_id}", self._timeout_s)
+
+    def _ask(self, argv: Sequence[str]) -> Completed:
+        return self._call(self._run, argv, self._timeout_s)
+
+    def _call(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
+        conf = self._environ.get("SLURM_CONF")
+        if self._surround is within and conf and not os.path.exists(conf):
+            # Slurm's commands would look for it for a minute
+            raise SlurmError(
+                f"SLURM_CONF={conf}: there is no such file", argv=tuple(argv), hint="unset SLURM_CONF, or name the cluster's slurm.conf"
+            )
+        try:
+            return run(argv, "", timeout_s)
+        except (FileNotFoundError, PermissionError) as gone:
+            raise missing(argv) from gone
+
+
+_UNPIN = MappingProxyType(
+    {
+        "Invalid node name specified": "running",
+        "already finished": "over",
+        "already completing": "over",
+        "Invalid job id specified": "unknown",
+        "try again": "later",
+    }
+)
+"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8."""
+
+
+def _checked(job_id: str) -> str:
+    if not _JOB_ID.fullmatch(job_id):
+        raise UsageError(f"{job_id!r} is no job id", hint="ids look like 123, 123_4 (array task) or 123+1; see yours: squeue --me")
+    return job_id
+
+
+def _submitted(done: Completed) -> SubmitAnswer:
+    lines = done.stdout.splitlines()
+    matches = [(number, match) for number, line in enumerate(lines) if (match := _ANSWER.fullmatch(line.strip()))]
+    if not matches:
+        raise ControllerSilent(
+            f"sbatch ended well but printed no job id: {spoken(done)}", argv=done.argv, stderr=done.stderr, hint="look: squeue --me"
+        )
+    number, match = matches[-1]
+    rest = [*lines[:number], *lines[number + 1 :], *done.stderr.splitlines()]
+    return SubmitAnswer(match[1], match[2] or "", "\n".join(line for line in rest if line.strip()))

@@ -1,0 +1,45 @@
+"""The environment that Slurm's commands are given: where the cluster is stays, what changes their output goes."""
+
+from collections.abc import Mapping
+
+from glaunch.errors import UsageError
+
+WHERE_THE_CLUSTER_IS = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_PROTOCOL_VERSION")
+"""Kept in every call. SLURM_CLUSTERS is `--clusters`: with one name all calls go to that cluster."""
+
+_DISPLAY = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_")
+
+
+def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """For sinfo, scontrol, squeue, sacct, scancel: no variable of the user's changes a format or filters rows.
+
+    All SQUEUE_*, SINFO_*, SACCT_*, SCONTROL_*, SCANCEL_* and SLURM_* go (formats, filters, sorting, an outer job's variables), save those
+    that say where the cluster is. Moments come as seconds since the epoch (SLURM_TIME_FORMAT=%s; scontrol, squeue and sacct of 22.05 do
+    it), topology lines whole (SLURM_TOPO_LEN), messages untranslated.
+    Raises UsageError where SLURM_CLUSTERS names several clusters: a plan is for one.
+    **Source:** ENVIRONMENT VARIABLES of squeue(1), sinfo(1), scontrol(1), sacct(1).
+    """
+    clusters = environ.get("SLURM_CLUSTERS", "")
+    if "," in clusters or clusters == "all":
+        raise UsageError(
+            f"SLURM_CLUSTERS={clusters} names several clusters; a launch goes to one",
+            hint=f"export SLURM_CLUSTERS={clusters.split(',')[0]}",
+        )
+    kept = {name: value for name, value in environ.items() if not name.startswith(_DISPLAY) or name in WHERE_THE_CLUSTER_IS}
+    return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s", "SLURM_TOPO_LEN": "16777216"}
+
+
+def submitting_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """For sbatch, whose environment the job inherits: the user's own, less what would break the job or the submission.
+
+    SBATCH_WAIT goes (sbatch would wait for the job's end, and its id with it) and SLURM_HOSTFILE (every srun of the job would become
+    `--distribution=arbitrary`). Inside an allocation the outer job's SLURM_* go too: they describe that job, not the new one.
+    SBATCH_* are the user's own options and stay.
+    **Source:** INPUT ENVIRONMENT VARIABLES of sbatch(1).
+    """
+    inside = "SLURM_JOB_ID" in environ or "SLURM_JOBID" in environ
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in {"SBATCH_WAIT", "SLURM_HOSTFILE"} and not (inside and name.startswith("SLURM_") and name not in WHERE_THE_CLUSTER_IS)
+    }

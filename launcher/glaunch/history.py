@@ -1,0 +1,116 @@
+"""What this user launched: append-only lines, one file a login host, since homes are shared and locks on them are not to be trusted.
+
+An intent is on disk before anything is submitted, so that a submission whose glaunch was killed can be found again.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from glaunch.errors import GlaunchError
+
+HELD_S = 120.0
+"""A submission that was never seen running keeps its nodes from this user's next launches for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One launch, folded from its lines."""
+
+    id: str
+    name: str
+    folder: str
+    script: str
+    """The absolute path of job.sbatch."""
+    created_s: float
+    nodes: tuple[str, ...]
+    """The pinned nodes; () when Slurm chose."""
+    job_id: str
+    """"" until it is known."""
+    state: str
+    """intent, submitted, running, over, refused (sbatch said no), lost (Slurm knows nothing of it)."""
+    pin: str
+    """none, held, lifted or settled (it started on its nodes, or is over)."""
+    detail: str = ""
+
+
+class History:
+    """The lines of all login hosts; this process appends to its own host's file only."""
+
+    def __init__(self, folder: Path, host: str) -> None:
+        self.folder = folder
+        self.path = folder / f"submissions-{host}.jsonl"
+
+    def append(self, submission_id: str, moment_s: float, **facts: Any) -> None:  # noqa: ANN401 - JSON
+        """Add one line and have it on disk before returning."""
+        # A newline before it too: a torn line of a killed writer must not swallow this one.
+        line = "\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n"
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, line.encode())
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise GlaunchError(
+                f"{self.path}: cannot remember what is launched ({error.strerror})",
+                hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
+            ) from error
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """All that was launched, oldest first. A torn last line (a killed writer) is passed over."""
+        found: dict[str, Submission] = {}
+        for event in self._events():
+            found[event["id"]] = _fold(found.get(event["id"]), event)
+        return tuple(sorted(found.values(), key=lambda submission: submission.created_s))
+
+    def _events(self) -> Iterator[dict[str, Any]]:
+        events = []
+        for path in sorted(self.folder.glob("submissions-*.jsonl")):
+            for line in path.read_text(errors="replace").splitlines():
+                try:
+                    event = json.loads(line)
+                except ValueError:
+                    continue
+                if isinstance(event, dict) and isinstance(event.get("id"), str) and isinstance(event.get("at_s"), int | float):
+                    events.append(event)
+        return iter(sorted(events, key=lambda event: event["at_s"]))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
+    if before is None:
+        before = Submission(event["id"], "", "", "", event["at_s"], (), "", "intent", "none")
+    changes = {
+        key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)
+    }
+    if isinstance(event.get("nodes"), list):
+        changes["nodes"] = tuple(event["nodes"])
+    return replace(before, **changes)
+
+
+def held_nodes(submissions: tuple[Submission, ...], now_s: float) -> frozenset[str]:
+    """Nodes that this user's own submissions ask for and that were not yet seen running: Slurm may still call them idle."""
+    return frozenset(
+        node
+        for submission in submissions
+        if submission.state in {"intent", "submitted"} and submission.pin == "held" and now_s - submission.created_s < HELD_S
+        for node in submission.nodes
+    )

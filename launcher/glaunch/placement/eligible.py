@@ -1,0 +1,336 @@
+"""Which nodes could run a job now, as Slurm would see them; which could ever; and why the others not."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from glaunch.cluster import Cluster, Partition
+from glaunch.errors import UsageError
+from glaunch.hostlist import expand
+from glaunch.placement.layout import RankLayout, asked_gpus, layout
+from glaunch.placement.partition import member_rows
+from glaunch.placement.share import Share, share_of
+from glaunch.placement.standing import FREE, PART, STARTABLE, standing
+from glaunch.request import Request
+
+SLURM_DECIDES = frozenset(
+    {
+        "batch",
+        "cluster-constraint",
+        "contiguous",
+        "core-spec",
+        "cores-per-socket",
+        "gpus",
+        "gpus-per-task",
+        "gpus-per-socket",
+        "gres",
+        "mincpus",
+        "nodefile",
+        "prefer",
+        "segment",
+        "sockets-per-node",
+        "switches",
+        "thread-spec",
+        "threads-per-core",
+        "tmp",
+        "licenses",
+        "extra-node-info",
+    }
+)
+"""sbatch options that change which nodes fit in ways that only Slurm follows."""
+
+
+AHEAD = "reserved before the job would end"
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """The nodes of one kind (one GPU type, one number of GPUs per node) that a request can use in a partition; all in Slurm's order."""
+
+    layout: RankLayout
+    exclusive: bool
+    """True when the job has its nodes alone (asked for, or the partition gives whole nodes only)."""
+    share: Share
+    """What each node must have free: the job's share of a shared node."""
+    nodes: tuple[str, ...]
+    """Free now."""
+    startable: tuple[str, ...]
+    """Powered down or not yet in the cloud: would be free, but must start first."""
+    required: tuple[str, ...]
+    """`-w` with fewer nodes than the job has: these must be among them (with as many or more, all others are left out already)."""
+    could_ever: tuple[str, ...]
+    """Nodes that fit, were they free and up."""
+    weights: tuple[int, ...]
+    """Slurm's weight of each of `nodes`; the next two the same for `startable` and `could_ever`."""
+    startable_weights: tuple[int, ...]
+    could_ever_weights: tuple[int, ...]
+    left_out: tuple[tuple[str, int], ...]
+    """(why, how many) over the partition's other nodes, most first: ("drained", 3). With `nodes` and `startable` they add up to all."""
+    never: tuple[tuple[str, int], ...]
+    """The part of `left_out` that could not run the job even if it were free: ("with other GPUs", 4)."""
+    soonest_limit_s: int | None
+    """Where too few nodes are free only because of reservations ahead: the longest time limit with which enough are; else None."""
+    notes: tuple[str, ...]
+    decided: bool
+    """False when the request has something that only Slurm can judge: then the nodes are a guess, and no pin is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """The request against this cluster and moment: what does not change from node to node."""
+
+    request: Request
+    cluster: Cluster
+    partition: Partition
+    excluded: frozenset[str]
+    refused: frozenset[str]
+    wanted: frozenset[str]
+    has_features: Callable[[frozenset[str]], bool]
+    held: Mapping[str, str]
+    inside: frozenset[str] | None
+    ahead: Mapping[str, int]
+    """Node → start of the first reservation ahead that begins before the job would end."""
+    now_s: float
+
+
+def eligible(
+    request: Request,
+    cluster: Cluster,
+    partition: Partition,
+    *,
+    now_s: float,
+    time_limit_s: int | None,
+    excluded: frozenset[str] = frozenset(),
+) -> Eligible:
+    """The nodes that the request could use in `partition` at `now_s`, for a job of `time_limit_s` (None: no end).
+
+    Nodes of two GPU types or GPU counts are never mixed: of the kinds that fit, the one with enough free nodes is taken, then the one
+    with enough nodes at all, then the one with more GPUs per node, then more nodes. `excluded`: nodes that the user's own launches have
+    taken and Slurm does not show yet. What is not understood (a state, a constraint) never reads as free.
+    Raises UsageError (numbers that cannot be meant, unknown nodes in -w or -x, an unknown reservation).
+    """
+    ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded)
+    rows = member_rows(cluster, partition)
+    answers = [_tried(ask, kind, rows) for kind in _kinds(request, cluster, rows)]
+    usable = [answer for answer in answers if isinstance(answer, Eligible)]
+    if usable:
+        return max(usable, key=_preference)
+    raise next((answer for answer in answers if isinstance(answer, UsageError)), None) or UsageError(
+        f"partition {partition.name} has no nodes", hint="see the others: sinfo -s"
+    )
+
+
+def _tried(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible | UsageError:
+    """The answer for nodes of one kind; the error where the request's numbers cannot be meant on them (they may be on another kind)."""
+    try:
+        return _of_kind(ask, kind, rows)
+    except UsageError as unusable:
+        return unusable
+
+
+def _preference(answer: Eligible) -> tuple[bool, bool, bool, bool, int, int, str]:
+    layout = answer.layout
+    return (
+        "," not in layout.gpu_type,
+        len(answer.nodes) >= layout.nodes,
+        len(answer.nodes) + len(answer.startable) >= layout.nodes,
+        len(answer.could_ever) >= layout.nodes,
+        layout.gpus_per_node,
+        len(answer.could_ever),
+        layout.gpu_type,
+    )
+
+
+def _prepare(
+    request: Request, cluster: Cluster, partition: Partition, now_s: float, time_limit_s: int | None, excluded: frozenset[str]
+) -> _Ask:
+    known = cluster.nodes.row
+    sets: dict[str, tuple[str, ...]] = {"-w": expand(request.nodelist or ""), "-x": expand(request.exclude or "")}
+    for option, names in sets.items():
+        strange = [name for name in names if name not in known]
+        if strange:
+            raise UsageError(
+                f"{option}: no node {strange[0]!r}" + (f" (and {len(strange) - 1} more)" if strange[1:] else ""), hint="see them: sinfo -N"
+            )
+    held, inside, ahead = _reservations(request, cluster, now_s, time_limit_s)
+    return _Ask(
+        request=request,
+        cluster=cluster,
+        partition=partition,
+        excluded=excluded,
+        refused=frozenset(sets["-x"]),
+        wanted=frozenset(sets["-w"]),
+        has_features=_features(request.constraint) or (lambda _: True),
+        held=held,
+        inside=inside,
+        ahead=ahead,
+        now_s=now_s,
+    )
+
+
+def _reservations(
+    request: Request, cluster: Cluster, now_s: float, time_limit_s: int | None
+) -> tuple[Mapping[str, str], frozenset[str] | None, Mapping[str, int]]:
+    """Node → why a reservation keeps it out now; the nodes of the request's own one (None: none named); node → start of one ahead."""
+    held: dict[str, str] = {}
+    ahead: dict[str, int] = {}
+    inside: frozenset[str] | None = None
+    for reservation in cluster.reservations:
+        if reservation.name == request.reservation:
+            inside = frozenset(reservation.nodes)
+            if reservation.start_s > now_s:
+                held.update(dict.fromkeys(reservation.nodes, "in a reservation that has not begun"))
+            if reservation.end_s <= now_s:
+                held.update(dict.fromkeys(reservation.nodes, "in a reservation that is over"))
+        elif reservation.end_s > now_s and reservation.start_s <= now_s:
+            held.update(dict.fromkeys(reservation.nodes, "reserved"))
+        elif reservation.end_s > now_s and (time_limit_s is None or reservation.start_s < now_s + time_limit_s):
+            ahead.update((node, min(reservation.start_s, ahead.get(node, reservation.start_s))) for node in reservation.nodes)
+    if request.reservation and inside is None:
+        shown = ", ".join(reservation.name for reservation in cluster.reservations) or "none"
+        raise UsageError(f"no reservation {request.reservation!r}; there are: {shown}", hint="see them: scontrol show reservation")
+    return held, inside, ahead
+
+
+def _features(constraint: str | None) -> Callable[[frozenset[str]], bool] | None:
+    """A test for `a`, `a&b` or `a|b`; None for no constraint and for those that only Slurm can judge."""
+    if not constraint or not re.fullmatch(r"[\w.:@+-]+(?:&[\w.:@+-]+)*|[\w.:@+-]+(?:\|[\w.:@+-]+)*", constraint):
+        return None
+    words = frozenset(re.split(r"[&|]", constraint))
+    return (lambda features: bool(words & features)) if "|" in constraint else (lambda features: words <= features)
+
+
+def _kinds(request: Request, cluster: Cluster, rows: Sequence[int]) -> list[tuple[str, int]]:
+    """The kinds of node to try: (GPU type, GPUs per node), ("", 0) for all nodes as machines without GPUs."""
+    asked = asked_gpus(request)
+    if asked and asked[1] == 0:
+        return [("", 0)]
+    found = {_kind(cluster, row, asked) for row in rows}
+    with_gpus = sorted(kind for kind in found if kind[1])
+    return with_gpus or ([] if not rows else [("", 0)])
+
+
+def _kind(cluster: Cluster, row: int, asked: tuple[str, int] | None) -> tuple[str, int]:
+    if asked and asked[0]:
+        return asked[0], next((gpu.total for gpu in cluster.nodes.gpus_at(row) if gpu.kind == asked[0]), 0)
+    return cluster.nodes.gpu_types[row], int(cluster.nodes.gpus_total[row])
+
+
+def _free_gpus(cluster: Cluster, row: int, kind: tuple[str, int], asked: tuple[str, int] | None) -> int:
+    if asked and asked[0]:
+        return next((gpu.total - gpu.allocated for gpu in cluster.nodes.gpus_at(row) if gpu.kind == kind[0]), 0)
+    return int(cluster.nodes.gpus_total[row] - cluster.nodes.gpus_allocated[row])
+
+
+def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
+    request, cluster = ask.request, ask.cluster
+    nodes, asked = cluster.nodes, asked_gpus(request)
+    members = [row for row in rows if kind == ("", 0) or _kind(cluster, row, asked) == kind]
+    lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
+    exclusive, share = share_of(request, cluster, ask.partition, lay, members, kind[1])
+    restricted = len(ask.wanted) >= lay.nodes
+    never: Counter[str] = Counter({"with other GPUs": len(rows) - len(members)} if len(rows) > len(members) else {})
+    busy: Counter[str] = Counter()
+    sets: dict[str, list[int]] = {FREE: [], STARTABLE: [], "ever": [], AHEAD: []}
+    for row in members:
+        why = _never(ask, row, share, kind[1], restricted)
+        if why:
+            never[why] += 1
+            continue
+        if not nodes.states[row].startswith("FUTURE"):
+            sets["ever"].append(row)
+        where, why = _now(ask, row, share, exclusive, _free_gpus(cluster, row, kind, asked))
+        sets[where].append(row) if where else busy.update((why,))
+        busy.update((AHEAD,) if where == AHEAD else ())
+    notes = _notes(ask, kind)
+
+    def names(what: str) -> tuple[str, ...]:
+        return tuple(nodes.names[row] for row in sets[what])
+
+    def weights(what: str) -> tuple[int, ...]:
+        return tuple(int(nodes.weights[row]) for row in sets[what])
+
+    return Eligible(
+        layout=lay,
+        exclusive=exclusive,
+        share=share,
+        nodes=names(FREE),
+        startable=names(STARTABLE),
+        required=() if restricted else tuple(name for name in nodes.names if name in ask.wanted),
+        could_ever=names("ever"),
+        weights=weights(FREE),
+        startable_weights=weights(STARTABLE),
+        could_ever_weights=weights("ever"),
+        left_out=_counted(never + busy),
+        never=_counted(never),
+        soonest_limit_s=_soonest(ask, lay.nodes - len(sets[FREE]) - len(sets[STARTABLE]), names(AHEAD)),
+        notes=notes,
+        decided=not notes,
+    )
+
+
+def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _soonest(ask: _Ask, missing: int, ahead: Sequence[str]) -> int | None:
+    """The longest limit, in whole minutes, with which `missing` of the nodes with a reservation ahead are free long enough."""
+    if not 0 < missing <= len(ahead):
+        return None
+    start_s = sorted((ask.ahead[name] for name in ahead), reverse=True)[missing - 1]
+    minutes = int(start_s - ask.now_s) // 60
+    return minutes * 60 if minutes else None
+
+
+def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> str:
+    """Why the node could not run the job even if it were free, or ""."""
+    nodes = ask.cluster.nodes
+    name = nodes.names[row]
+    if name in ask.refused:
+        return "excluded with -x"
+    if restricted and ask.wanted and name not in ask.wanted:
+        return "not in -w"
+    if ask.inside is not None and name not in ask.inside:
+        return "not in the reservation"
+    if not ask.has_features(nodes.features[row]):
+        return f"without {ask.request.constraint}"
+    if share.gpus > gpus:
+        return "with too few GPUs"
+    if share.cpus > nodes.cpus_total[row]:
+        return "with too few CPUs"
+    return "with too little memory" if share.memory_mib > nodes.memory_total_mib[row] else ""
+
+
+def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> tuple[str, str]:
+    """(FREE, STARTABLE or AHEAD, "") for a node without a job in the way; ("", why) for the others."""
+    nodes = ask.cluster.nodes
+    name = nodes.names[row]
+    where, why = standing(nodes.states[row], ask.inside is not None and name in ask.inside)
+    if not where:
+        return "", why
+    if name in ask.excluded:
+        return "", "taken by your own launches"
+    if name in ask.held:
+        return "", ask.held[name]
+    if where == PART and exclusive:
+        return "", "busy"
+    if where != STARTABLE and not (
+        share.gpus <= free_gpus
+        and share.cpus <= nodes.cpus_total[row] - nodes.cpus_allocated[row]
+        and share.memory_mib <= nodes.memory_total_mib[row] - nodes.memory_allocated_mib[row]
+    ):
+        return "", "busy"
+    if name in ask.ahead:
+        return AHEAD, ""
+    return (STARTABLE if where == STARTABLE else FREE), ""
+
+
+def _notes(ask: _Ask, kind: tuple[str, int]) -> tuple[str, ...]:
+    notes = []
+    if ask.request.constraint and _features(ask.request.constraint) is None:
+        notes.append(f"--constraint {ask.request.constraint}: only Slurm can tell which nodes these are")
+    notes += [f"--{name}: only Slurm can tell which nodes fit" for name, _ in ask.request.sbatch if name in SLURM_DECIDES]
+    if "," in kind[0]:
+        notes.append(f"these nodes mix GPU types ({kind[0]}); name one with --gpus-per-node TYPE:NUMBER")
+    return tuple(notes)

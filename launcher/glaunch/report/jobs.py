@@ -1,0 +1,41 @@
+"""The table that `glaunch status` prints."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from glaunch.job import Job
+from glaunch.report.text import clean, table
+from glaunch.units import format_span
+
+
+@dataclass(frozen=True, slots=True)
+class JobLine:
+    """One submission of glaunch's. `job` is None where Slurm says nothing of it any more (or not yet)."""
+
+    submission_id: str
+    job_id: str
+    name: str
+    job: Job | None
+    state: str
+    """In words: `waits for free nodes`, `runs`, `ended with exit code 7`, `Slurm has forgotten it`."""
+    where: str
+    """Nodes it runs on, or why it waits."""
+    age_s: float
+    folder: str
+
+
+def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
+    """Newest first as given; folders are left out where the terminal has no room."""
+    if not jobs:
+        return "no jobs\n"
+    head = ("job", "name", "state", "since", "nodes or reason")
+    rows = [(one.job_id or "-", _short(one.name), one.state, format_span(one.age_s), one.where) for one in jobs]
+    lines = table(head, rows, width)
+    if width >= 100:
+        lines = table((*head, "folder"), [(*cells, one.folder) for cells, one in zip(rows, jobs, strict=True)], width)
+    return "\n".join(lines) + "\n"
+
+
+def _short(name: str) -> str:
+    name = clean(name)
+    return name if len(name) <= 20 else name[:19] + "…"

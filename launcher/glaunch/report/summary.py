@@ -1,0 +1,22 @@
+"""What a launch says about its plan before it submits: a few lines; `glaunch plan` says it all."""
+
+from glaunch.plan import Plan
+from glaunch.report.plan import cost_words, proof_words, shape
+from glaunch.report.text import clean
+from glaunch.units import format_time
+
+
+def summary(plan: Plan) -> tuple[str, ...]:
+    """The shape, where and how long, the nodes' cost, the warnings and notes."""
+    lines = [f"{clean(plan.name)}: {clean(shape(plan))}, partition {clean(plan.partition)}, limit {format_time(plan.time_limit_s)}"]
+    if plan.time_limit_why.startswith("partition"):
+        lines[0] += f" ({plan.time_limit_why})"
+    if plan.placement is not None:
+        lines.append(f"best free nodes: {cost_words(plan.placement)}, {proof_words(plan.placement)}")
+    lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
+    variables = plan.environment.variables
+    if variables:
+        lines.append("sets " + ", ".join(f"{clean(one.name)}={clean(one.value)}" for one in variables) + "  (why: glaunch plan)")
+    lines += [f"{one.name} stays {clean(one.value)}, as you set it" for one in plan.environment.kept]
+    lines += [f"warning: {clean(warning)}" for warning in plan.warnings]
+    return (*lines, *(clean(note) for note in plan.notes))

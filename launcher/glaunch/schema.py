@@ -1,0 +1,120 @@
+"""Every settings key: what it takes, what it is without a word from anybody, what it means. This table makes the docs."""
+
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from glaunch.settings import Value
+
+FABRIC_CLASSES = ("none", "infiniband", "roce", "slingshot", "efa", "gib", "tcpx", "fastrak", "ethernet")
+
+TAKES = MappingProxyType(
+    {
+        "text": "a text",
+        "number": "a whole number",
+        "flag": "true or false",
+        "words": "a list of texts, e.g. [a, b]",
+        "time": "a time as Slurm writes it, e.g. 90 (minutes), 1:30:00, 2-12",
+        "folder": "an absolute path as nodes see it, letters, digits and / . _ - only",
+        "path": "a path (~ and $NAME are filled in)",
+        "paths": "a list of paths (~ and $NAME are filled in)",
+        "table": "names and texts, e.g. {NAME: value}",
+        "version": "a version, e.g. 0.3",
+    }
+)
+"""Kind of a key → what it takes, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One settings key."""
+
+    name: str
+    kind: str
+    default: Value
+    meaning: str
+    choices: tuple[str, ...] = ()
+    """The only texts that it takes; () = any."""
+    least: int = 0
+    most: int | None = None
+    site_only: bool = False
+    """True: only files of the site may set it."""
+    per_partition: bool = True
+    """False: it is needed before the partition is known, so a partition's section cannot hold it."""
+
+    @property
+    def takes(self) -> str:
+        """What it takes, in words."""
+        if self.kind in {"text", "words"} and self.choices:
+            kind = "one of " if self.kind == "text" else "a list of "
+            return kind + ", ".join(choice or "''" for choice in self.choices)
+        if self.kind == "number":
+            return f"a whole number from {self.least}" + ("" if self.most is None else f" to {self.most}")
+        return TAKES[self.kind]
+
+
+_EMPTY: MappingProxyType[str, str] = MappingProxyType({})
+_LOCAL = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108
+
+# fmt: off
+_KEYS = (
+    Key("min_version", "version", "", "The oldest glaunch that may be used here; an older one stops and says so.",
+        site_only=True, per_partition=False),
+    Key("trust", "words", (), "Users whose ./glaunch.yaml is read too (one folder for a whole project); root's and your own always are.",
+        per_partition=False),
+    Key("partition", "text", "", "Partition without `-p`; empty: the default one if it has GPUs, else the only one that has.",
+        per_partition=False),
+    Key("account", "text", "", "Account without `-A`; empty: Slurm's own default for the user."),
+    Key("qos", "text", "", "QOS without `-q`; empty: Slurm's own default."),
+    Key("time", "time", "", "Time limit without `-t`; empty: the partition's own default, which the plan names."),
+    Key("gpus_per_node", "text", "", "GPUs per node when not asked for, `8` or `h100:8`; empty: what the partition's nodes have."),
+    Key("python", "path", "python3", "What runs a .py file: a name that the caller's PATH finds, or a path that every node has."),
+    Key("sbatch", "table", _EMPTY, "More sbatch options for every job: long name without dashes, value (empty for a switch)."),
+    Key("rundir.path", "path", "glaunch-jobs", "Where the folders of jobs are made; relative: below the submit folder. Nodes must see it."),
+    Key("rundir.shared", "paths", (), "Paths that every node sees: no warning below them."),
+    Key("rundir.local", "paths", _LOCAL, "Paths that nodes do not share: a job folder below them is warned of."),
+    Key("placement.mode", "text", "auto", "auto (a pin where it costs no waiting), pin, or order (Slurm picks, glaunch orders).",
+        ("auto", "pin", "order")),
+    Key("placement.allowed", "words", ("pin", "order"), "Which ways of placing may be used; `[order]` switches pinning off.",
+        ("pin", "order")),
+    Key("placement.powered_down", "text", "last",
+        "Nodes that must be powered up first: last (only when the others do not suffice) or free.",
+        ("last", "free")),
+    Key("pin.patience_s", "number", 30, "How long a pinned job may wait before its pin is lifted.", least=1, most=3600),
+    Key("fabric.class", "text", "", "The network that jobs use; it chooses the rules of environment.md. Empty or none: nothing is set.",
+        ("", *FABRIC_CLASSES)),
+    Key("fabric.fail_fast", "flag", False,
+        "On InfiniBand and RoCE: a job without working RDMA stops at its start instead of falling back to TCP."),
+    Key("environment.set", "table", _EMPTY,
+        "Variables for every job: `NAME: value`, or `NAME: {value: …, reason: …}`; null takes a name back."),
+    Key("environment.debug", "flag", False, "NCCL tells at its start what it found and chose (NCCL_DEBUG=INFO), not warnings only."),
+    Key("logs.node_dir", "folder", "/tmp", "Folder on each node in which `$GLAUNCH_LOG_DIR` is made."),  # noqa: S108
+    Key("logs.max_host_mib", "number", 256, "The most that is brought home from one node; the rest is left there, and that is said.",
+        least=1, most=1 << 20),
+    Key("gather.timeout_s", "number", 10, "How long the job's own gathering of logs at its end may take.", least=1, most=600),
+    Key("gather.before_limit_s", "number", 60, "How long before its time limit the job gathers its logs; 0: not before the limit.",
+        most=3600),
+    Key("ssh.enabled", "flag", True, "false: logs come home by the job's own gathering alone, never over SSH."),
+    Key("ssh.port", "number", 22, "Port of sshd on the nodes.", least=1, most=65535),
+    Key("ssh.fanout", "number", 16, "How many nodes are asked at once.", least=1, most=256),
+    Key("ssh.connect_timeout_s", "number", 10, "How long one node may take to answer.", least=1, most=600),
+    Key("ssh.deadline_s", "number", 120, "How long one node may take in all, from connecting to its last byte.", least=1, most=86400),
+    Key("ssh.known_hosts", "paths", ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"),
+        "Files that hold the nodes' host keys, in this order."),
+    Key("follow.poll_s", "number", 10, "How often Slurm is asked about a job that is followed, at first.", least=2, most=3600),
+    Key("follow.max_poll_s", "number", 60, "The longest pause between two questions, after backing off.", least=10, most=3600),
+    Key("slurm.timeout_s", "number", 20, "How long one Slurm command may take.", least=1, most=600, per_partition=False),
+    Key("slurm.keep_s", "number", 3600, "How long answers about configuration, partitions and topology are kept; never node states.",
+        most=86400, per_partition=False),
+)
+# fmt: on
+
+KEYS = MappingProxyType({key.name: key for key in _KEYS})
+"""Dotted name → key, in the order of the docs."""
+
+SECTIONS = frozenset(name.rpartition(".")[0] for name in KEYS if "." in name)
+"""`rundir`, `placement`, …: names that hold keys and no value."""
+
+
+def variable_of(name: str) -> str:
+    """The environment variable that sets a key: `ssh.port` → `GLAUNCH_SSH_PORT`."""
+    return "GLAUNCH_" + name.upper().replace(".", "_")

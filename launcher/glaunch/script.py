@@ -1,0 +1,189 @@
+"""A plan as text: the batch script, its node files and its tables. Pure: the same plan gives the same bytes.
+
+What runs on the nodes is not written here but copied as it is (`templates/node/*.sh`); the template only calls it with the
+plan's numbers. The job's folder then holds everything that a run needs, and `sbatch FOLDER/job.sbatch` runs it again.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from glaunch.errors import UsageError
+from glaunch.plan import Plan
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+MIB = 1024 * 1024
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SIGNALS = ("HUP", "USR1", "USR2")
+"""Passed on to the program when they reach the batch shell alone: without a trap they would end it, and the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All files of a submission, path below the job's folder → text, in the order in which they are to be written (job.sbatch last)."""
+
+    texts: tuple[tuple[str, str], ...]
+
+    def __getitem__(self, path: str) -> str:
+        return dict(self.texts)[path]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run's logs come home, from the settings `gather.*` and `logs.*`."""
+
+    before_limit_s: int = 60
+    """So long before the time limit the logs are gathered while the ranks still run (a quarter of what is left, if that is less); 0: not."""
+    gather_s: int = 10
+    """At most so long the step at the end may take (`gather.timeout_s`)."""
+    cap_bytes: int = 256 * MIB
+    """At most so much log a node gives (`logs.max_host_mib`)."""
+    log_root: str = "/tmp"  # noqa: S108 (a folder of mode 0700 is made in it, and a stranger's is refused)
+    """Node-local place of $GLAUNCH_LOG_DIR (`logs.node_dir`)."""
+
+
+def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: Ending | None = None, arrange: bool = True) -> Script:
+    """The texts of a plan.
+
+    `templates`: path below templates/ → text (`job.sbatch.j2`, `parts/…`, `node/*.sh`). `version`: of glaunch, for the comment.
+    `arrange`: False where Slurm takes no order of one's own (topology/block since 26.05): ranks then follow Slurm's.
+
+    Slurm's batch output belongs into the job's folder; `batch_output` gives the value for `--output`, which `plan.directives` holds.
+    The script takes one argument: the submission's id (glaunch submits so: the guard against running twice acts), or `here`
+    (`sh job.sbatch here` inside an allocation: the plan's counts hold, not those of the allocation), or none (by hand).
+
+    Raises UsageError for a value that a script cannot carry; the message names the option or variable.
+    """
+    how = ending or Ending()
+    _check(plan, how)
+    layout = plan.layout
+    text = (
+        _environment(templates)
+        .get_template("job.sbatch.j2")
+        .render(
+            version=version,
+            name=plan.name,
+            folder=plan.folder,
+            script_path=f"{plan.folder}/job.sbatch",
+            submission_id=plan.submission_id,
+            work_dir=plan.launch.work_dir,
+            directives=plan.directives,
+            tasks=layout.tasks,
+            nodes=layout.nodes,
+            per_node=layout.tasks_per_node,
+            last_node=layout.last_node_tasks,
+            variables=plan.environment.variables,
+            kept=plan.environment.kept,
+            carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
+            signals=_signals(plan),
+            form="planned" if arrange and plan.order else "slurm",
+            before_limit_s=how.before_limit_s,
+            gather_s=how.gather_s,
+            cap_bytes=how.cap_bytes,
+            log_root=how.log_root,
+            start_s=60,
+        )
+    )
+    order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
+    node_files = tuple(sorted((path, body) for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh")))
+    return Script((*node_files, ("command.sh", _command(plan)), ("order.tsv", order), ("job.sbatch", text)))
+
+
+def batch_output(folder: str, *, array: bool) -> str:
+    """The value of sbatch's --output for a job's folder: one batch log a job, or an array task. **Source:** sbatch(1), filename pattern."""
+    return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
+
+
+def quote(text: str) -> str:
+    """One word for a POSIX shell, whatever is in it but NUL. **Source:** POSIX XCU 2.2.2."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _command(plan: Plan) -> str:
+    """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job."""
+    words = "".join(f" \\\n    {_shell(word)}" for word in plan.launch.argv)
+    return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+
+
+def _check(plan: Plan, how: Ending) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", plan.submission_id):
+        raise UsageError(f"submission id {plan.submission_id!r}: letters, digits, '.', '_' and '-' only")
+    for what, path in (("job folder", plan.folder), ("gather.log_root", how.log_root)):
+        if not path.startswith("/") or _CONTROL.search(path):
+            raise UsageError(f"{what} {path!r} must be an absolute path without control characters", hint="name another folder (rundir)")
+        if "\\" in path:
+            raise UsageError(
+                f"{what} {path!r}: a backslash in a path switches off Slurm's file patterns", hint="name another folder (rundir)"
+            )
+    if not plan.launch.argv:
+        raise UsageError("nothing to run: the plan has no program")
+    for row in plan.order:
+        if re.search(r"[\t\n]", row.node + row.leaf + row.pod):
+            raise UsageError(f"node {row.node!r} (leaf {row.leaf!r}, pod {row.pod!r}): a name with a tab or a newline fits in no table")
+
+
+def _signals(plan: Plan) -> tuple[str, ...]:
+    """Signals to pass on: the usual ones, and the user's own `--signal=B:SIG@TIME`. **Source:** sbatch(1), --signal."""
+    more: tuple[str, ...] = ()
+    for option in plan.directives:
+        match = re.fullmatch(r"[RB]*:?(?:SIG)?(\w+)(?:@\d+)?", option.value or "", re.IGNORECASE)
+        if option.name == "signal" and match:
+            more += (match[1].upper(),)
+    return _SIGNALS + tuple(name for name in more if name not in {*_SIGNALS, "TERM", "INT", "KILL", "STOP", "15", "2", "9", "19"})
+
+
+def _shell(text: str) -> str:
+    if "\0" in text:
+        raise UsageError(f"{text!r}: a shell word cannot hold a NUL character")
+    return quote(text)
+
+
+def _shell_word(text: str) -> str:
+    """As `_shell`, for job.sbatch itself: sbatch refuses a file with a carriage return, so that comes from the variable `gl_cr`."""
+    return _shell(text).replace("\r", "'\"$gl_cr\"'")
+
+
+def _sbatch(value: str, name: str) -> str:
+    """An #SBATCH value: double quotes, backslash and quote escaped, nothing expanded; a line's end cannot be written at all."""
+    if _CONTROL.search(value):
+        raise UsageError(f"--{name}={value!r}: an #SBATCH line cannot hold control characters", hint=f"give --{name} a value of one line")
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _comment(text: str) -> str:
+    return _CONTROL.sub(" ", " ".join(text.split()))
+
+
+def _named(pattern: str, what: str) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise UsageError(f"{text!r} is no name of {what}")
+        return text
+
+    return check
+
+
+def _number(value: int) -> str:
+    return str(int(value))
+
+
+def _environment(templates: Mapping[str, str]) -> "Environment":
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    environment = Environment(  # noqa: S701 (the text is a shell script: every value goes through a filter of ours, and a test holds that)
+        loader=DictLoader(dict(templates)), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    environment.filters.update(
+        q=_shell_word,
+        sbatch=_sbatch,
+        comment=_comment,
+        number=_number,
+        option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
+        variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),
+        signal=_named(r"[A-Z0-9+]+", "a signal"),
+    )
+    return environment

@@ -1,0 +1,218 @@
+# batch.sh: the steps of job.sbatch, which reads this file and sets
+#   gl_folder gl_submission gl_work_dir    gl_tasks gl_nodes gl_per_node gl_form    gl_cap_bytes gl_gather_s gl_before_limit_s gl_start_s
+# All names begin with gl_: a variable that came with the user's environment stays exported, so setting it here would change what the
+# program sees.
+# shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
+
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_began_s=$(date +%s)
+
+say() { printf 'glaunch: %s\n' "$*" >&2; }
+
+stop() {
+    say "$1"
+    exit "${2:-1}"
+}
+
+[ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
+
+# One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
+# What sbatch left in the environment about the ranks' shape would contradict that.
+each() { # SECONDS COMMAND…
+    (
+        unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
+            SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
+        gl_limit=$1
+        shift
+        if [ -n "${gl_host_file-}" ]; then
+            export SLURM_HOSTFILE="$gl_host_file"
+            set -- --distribution=arbitrary "$@"
+        else
+            set -- --distribution=block --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+        fi
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --nodes="$gl_nodes" --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+            --mpi=none --input=none "$@"
+    )
+}
+
+# ATTEMPT = FOLDER/JOB.TASK.RESTART; a second run inside one allocation gets -2, -3, …
+make_attempt() {
+    gl_base=$gl_folder/${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}.${SLURM_ARRAY_TASK_ID:-0}.${SLURM_RESTART_COUNT:-0} gl_run=1
+    gl_attempt=$gl_base
+    until mkdir "$gl_attempt" 2>/dev/null; do
+        [ -d "$gl_attempt" ] || stop "cannot write in $gl_folder"
+        gl_run=$((gl_run + 1))
+        gl_attempt=$gl_base-$gl_run
+    done
+    mkdir "$gl_attempt/out" "$gl_attempt/logs" "$gl_attempt/ranks.d" || stop "cannot write in $gl_attempt"
+}
+
+# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
+order_ranks() {
+    scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
+    gl_granted=$(($(wc -l <"$gl_attempt/granted")))
+    [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
+    if [ "$gl_form" = planned ]; then
+        sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" || gl_form=slurm
+    fi
+    [ "$gl_form" = planned ] || slurm_order
+}
+
+slurm_order() {
+    gl_form=slurm
+    head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
+    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
+}
+
+probe() {
+    # shellcheck disable=SC2016 # $1 is for the shell over there
+    each 60 sh -c '[ -r "$1/node/probe.sh" ] || { printf "glaunch: %s: does not see %s\\n" "$SLURMD_NODENAME" "$1" >&2; exit 73; }
+        exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
+}
+
+# The step goes out in the ranks' order, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+look_at_nodes() {
+    if [ "$gl_form" = planned ]; then
+        gl_host_file=$gl_attempt/ordered
+        probe
+        gl_result=$?
+        gl_host_file=
+    else
+        probe
+        gl_result=$?
+    fi
+    case $gl_result in
+    0 | 72 | 73 | 126 | 127) ;;
+    *)
+        if [ "$gl_form" = planned ]; then
+            slurm_order
+            probe
+            gl_result=$?
+            [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
+        fi
+        ;;
+    esac
+    case $gl_result in
+    0) ;;
+    126 | 127) stop "the program cannot run on every node; no rank was started" 127 ;;
+    *) stop "not every node can take part; no rank was started" ;;
+    esac
+    cd "$gl_work_dir" || stop "the working folder $gl_work_dir is not there"
+    # for the steps that are not the ranks: an allocation may have more nodes than this run
+    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
+}
+
+watch_limit() {
+    gl_limit=
+    trap '[ -z "$gl_limit" ] || kill "$gl_limit" 2>/dev/null; exit 0' TERM
+    trap - EXIT
+    sh "$gl_folder/node/limit.sh" "$gl_before_limit_s" &
+    gl_limit=$!
+    wait "$gl_limit" || exit 0
+    say "the time limit is near: gathering the logs now"
+    gather early
+}
+
+gather() { # early | last
+    each "$gl_gather_s" sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" "$1" >"$gl_attempt/manifest.$1" 2>"$gl_attempt/gather.err"
+    gl_gathered=$?
+    mv "$gl_attempt/manifest.$1" "$gl_attempt/manifest.jsonl"
+    [ "$gl_gathered" -ne 0 ] || rm -f "$gl_attempt/gather.err"
+    return "$gl_gathered"
+}
+
+# Rank 0's node need not be this one, and the port must be free there. Sets and exports MASTER_ADDR and MASTER_PORT.
+find_port() { # TRY
+    gl_first=$(head -n 1 "$gl_attempt/ordered")
+    gl_seed=$((SLURM_JOB_ID + $1 * 101))
+    if [ "$gl_first" = "${SLURMD_NODENAME-}" ]; then
+        gl_answer=$(sh "$gl_folder/node/port.sh" "$gl_seed")
+    else
+        gl_answer=$(gl_nodes=1 gl_among=$gl_first && each 60 sh "$gl_folder/node/port.sh" "$gl_seed")
+    fi || stop "$gl_first gave no free port"
+    export MASTER_PORT="${gl_answer%% *}" MASTER_ADDR="${gl_answer#* }"
+}
+
+# SLURM_HOSTFILE is for this one srun only; its file names one host a rank. The files are named from where srun stands, so that
+# a "%" or a backslash in the folder's name is not taken for a pattern.
+start() {
+    set -- --export=ALL --nodes="$gl_nodes" --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
+        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
+    (
+        trap - EXIT
+        cd "$gl_attempt" || exit 1
+        if [ "$gl_form" = planned ]; then
+            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer
+            export SLURM_HOSTFILE="$gl_attempt/hosts"
+            exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
+        fi
+        exec srun "$@" --distribution=block --ntasks-per-node="$gl_per_node" ${gl_among:+"--nodelist=$gl_among"} \
+            sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
+    ) &
+    gl_main=$!
+}
+
+audit() { # TRY: what the report compares with the plan
+    printf '{"schema": "glaunch.audit/1", "order": "%s", "first": "%s", "master": "%s", "port": %d, "try": %d, "tasks": %d, "nodes": %d, ' \
+        "$gl_form" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
+    printf '"log_dir": "%s", "began_s": %d}\n' "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
+}
+
+# Sets $gl_code. A rank 0 that cannot bind its port at the start is tried again with another, twice.
+run_ranks() {
+    gl_try=1
+    while :; do
+        find_port "$gl_try"
+        audit "$gl_try" >"$gl_attempt/audit.json.part" && mv "$gl_attempt/audit.json.part" "$gl_attempt/audit.json"
+        gl_offset=$(wc -c <"$gl_attempt/out/$gl_first.log" || echo 0)
+        gl_started_s=$(date +%s)
+        start
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" >/dev/null 2>&1 &
+        gl_watcher=$!
+        while :; do # a signal ends the wait, not the ranks
+            wait "$gl_main"
+            gl_code=$?
+            kill -0 "$gl_main" 2>/dev/null || break
+        done
+        kill "$gl_watcher" 2>/dev/null
+        gl_main='' gl_watcher=''
+        if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
+        [ $(($(date +%s) - gl_started_s)) -le $((gl_start_s + 30)) ] || break
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" || break
+        gl_try=$((gl_try + 1))
+        say "port $MASTER_PORT was taken on $gl_first in the meantime; once more with another"
+        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d"
+        mkdir "$gl_attempt/ranks.d"
+    done
+}
+
+pass_on() { # SIGNAL
+    [ -z "$gl_main" ] || kill -s "$1" "$gl_main"
+}
+
+# Slurm ends the job (scancel, the time limit, a requeue), or somebody ends this shell: the ranks are told as well.
+stopped() { # SIGNAL CODE
+    gl_told=$1
+    [ -n "$gl_main" ] || exit "$2"
+    kill -s TERM "$gl_main"
+}
+
+finish() {
+    gl_code=$?
+    trap - EXIT
+    trap '' HUP INT TERM USR1 USR2
+    for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
+    [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
+    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_tasks"
+    if [ -e "$gl_attempt/ranks.tsv" ] && ! gather last; then
+        # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
+        awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||
+            sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" last >>"$gl_attempt/manifest.jsonl"
+        say "$(($(wc -l <"$gl_attempt/manifest.jsonl"))) of $gl_nodes nodes gave their logs at the job's end"
+    fi
+    gl_signal=0
+    [ "$gl_code" -le 128 ] || gl_signal=$((gl_code - 128))
+    printf '{"schema": "glaunch.exit/1", "job_id": "%s", "code": %d, "signal": %d, "told": "%s", "began_s": %d, "ended_s": %d}\n' \
+        "$SLURM_JOB_ID" "$gl_code" "$gl_signal" "$gl_told" "$gl_began_s" "$(date +%s)" >"$gl_attempt/exit.json.part"
+    mv "$gl_attempt/exit.json.part" "$gl_attempt/exit.json"
+    exit "$gl_code"
+}

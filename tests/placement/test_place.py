@@ -1,0 +1,312 @@
+"""The placement against every subset, against a plain tree search, and against the known ways to get it wrong."""
+
+import random
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+from glaunch.errors import UsageError
+from glaunch.fabric import Fabric, build_fabric, flat_fabric, synthetic
+from glaunch.placement.cost import cost_of
+from glaunch.placement.order import in_fabric_order
+from glaunch.placement.place import Candidates, best_possible, place
+from glaunch.placement.placement import Cost, Placement
+
+Key = tuple[int, int, int, int]
+
+
+def random_fabric(r: random.Random, *, fan_out: int = 3, leaf_nodes: int = 4, tiers: int = 4) -> Fabric:
+    """Islands of different depth, branches that end early, leaves of different sizes, some empty."""
+    parents: dict[str, str | None] = {}
+    nodes: dict[str, list[str]] = {}
+
+    def grow(parent: str | None, depth: int, deepest: int) -> None:
+        name = f"s{len(parents)}"
+        parents[name] = parent
+        if depth == deepest - 1 or (depth > 0 and r.random() < 0.25):
+            nodes[name] = [f"{name}n{index}" for index in range(r.randint(0, leaf_nodes))]
+            return
+        for _ in range(r.randint(1, fan_out)):
+            grow(name, depth + 1, deepest)
+
+    for _ in range(r.choice((1, 1, 1, 2))):
+        grow(None, 0, r.randint(1, tiers))
+    return build_fabric(parents, nodes, "random")
+
+
+def random_candidates(r: random.Random, fabric: Fabric, most: int) -> Candidates:
+    names = [name for switch in fabric.switches for name in switch.nodes]
+    chosen = r.sample(names, min(len(names), r.randint(1, most)))
+    heaviest = r.choice((1, 1, 2, 3))
+    return Candidates(tuple(chosen), tuple(r.randint(1, heaviest) for _ in chosen))
+
+
+def key_of(placement: Placement) -> Key:
+    cost = placement.cost
+    return cost.weight, cost.hops, cost.pods, cost.leaves
+
+
+def best_of_all_subsets(fabric: Fabric, candidates: Candidates, n: int) -> Key | None:
+    """By looking at every subset, with distances from node to node only."""
+    nodes = candidates.nodes
+    far = 10**6
+    hops = np.array([[far if (h := fabric.hops(one, two)) is None else h for two in nodes] for one in nodes])
+    best: Key | None = None
+    for subset in combinations(range(len(nodes)), n):
+        chosen = list(subset)
+        total = int(hops[np.ix_(chosen, chosen)].sum()) // 2
+        if total >= far:
+            continue
+        pods = {fabric.pod_of(nodes[index]) for index in chosen}
+        leaves = {fabric.leaf_of[nodes[index]] for index in chosen}
+        key = (sum(candidates.weights[index] for index in chosen), total, len(pods), len(leaves))
+        if best is None or key < best:
+            best = key
+    return best
+
+
+def test_no_subset_is_better_on_2400_random_fabrics() -> None:
+    r = random.Random(20240607)
+    done = deep = weighed = islands = uneven = 0
+    while done < 2400:
+        fabric = random_fabric(r)
+        if not fabric.leaf_of:
+            continue
+        candidates = random_candidates(r, fabric, 11)
+        n = r.randint(1, len(candidates.nodes))
+        if comb(len(candidates.nodes), n) > 300:
+            continue
+        done += 1
+        deep += fabric.tiers == 4
+        weighed += len(set(candidates.weights)) > 1
+        islands += len(fabric.roots) > 1
+        uneven += len({len(fabric.path_of_leaf(leaf)) for leaf in fabric.leaves}) > 1
+        placement = place(fabric, candidates, n)
+        best = best_of_all_subsets(fabric, candidates, n)
+        if placement is None:
+            assert best is None
+            continue
+        assert key_of(placement) == best, f"fabric {done}"
+        assert placement.optimal
+        assert len(set(placement.nodes)) == n
+        assert set(placement.nodes) <= set(candidates.nodes)
+        assert placement.cost == cost_of(fabric, placement.nodes, dict(zip(candidates.nodes, candidates.weights, strict=True)))
+    assert min(deep, weighed, islands, uneven) > 300, "the random fabrics must show every kind"
+
+
+def tree_search(fabric: Fabric, candidates: Candidates, n: int) -> Key | None:
+    """The plain dynamic program: every split of every count at every switch. Slow, short, and of another make than the product's."""
+    free: dict[str, list[int]] = {}
+    for node, weight in zip(candidates.nodes, candidates.weights, strict=True):
+        free.setdefault(fabric.leaf_of[node], []).append(weight)
+
+    def best(name: str, above: bool) -> dict[int, Key]:
+        children = fabric.children[name]
+        if not children:
+            weights = sorted(free.get(name, []))
+            found = {count: (sum(weights[:count]), 0, 0, min(count, 1)) for count in range(len(weights) + 1)}
+        else:
+            own = {0: (0, 0, 0, 0)}
+            for child in children:
+                if fabric.by_name[child].tier == 0:
+                    own = joined(own, best(child, True))
+            found = {count: (w, h, p + (count > 0), leaves) for count, (w, h, p, leaves) in own.items()}
+            for child in children:
+                if fabric.by_name[child].tier > 0:
+                    found = joined(found, best(child, True))
+        if not above and not children:
+            found = {count: (w, h, min(count, 1), leaves) for count, (w, h, _, leaves) in found.items()}
+        return {count: (w, h + (count * (n - count) if above else 0), p, leaves) for count, (w, h, p, leaves) in found.items()}
+
+    def joined(one: dict[int, Key], two: dict[int, Key]) -> dict[int, Key]:
+        after: dict[int, Key] = {}
+        for i, a in one.items():
+            for j, b in two.items():
+                if i + j <= n:
+                    key = (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
+                    if i + j not in after or key < after[i + j]:
+                        after[i + j] = key
+        return after
+
+    keys = [found[n] for root in fabric.roots if n in (found := best(root, False))]
+    if not keys:
+        return None
+    weight, hops, pods, leaves = min(keys)
+    return weight, hops + n * (n - 1) // 2, pods, leaves
+
+
+@pytest.mark.parametrize("shape", [(5, 7, 3), (3, 6, 5), (6, 12, 4)], ids=["wide", "deep", "full"])
+def test_as_good_as_the_plain_tree_search_on_larger_fabrics(shape: tuple[int, int, int]) -> None:
+    fan_out, leaf_nodes, tiers = shape
+    r = random.Random(f"{shape}")
+    done = 0
+    while done < 60:
+        fabric = random_fabric(r, fan_out=fan_out, leaf_nodes=leaf_nodes, tiers=tiers)
+        if len(fabric.leaf_of) < 20:
+            continue
+        candidates = random_candidates(r, fabric, 90)
+        n = r.randint(1, min(len(candidates.nodes), 40))
+        placement = place(fabric, candidates, n)
+        best = tree_search(fabric, candidates, n)
+        assert (None if placement is None else key_of(placement)) == best, f"fabric {done}"
+        assert placement is None or placement.optimal
+        done += 1
+
+
+def free_per_leaf(pods: list[list[int]], *, above: str = "core") -> tuple[Fabric, Candidates]:
+    """Pods of leaves with so many free nodes each, one switch above all."""
+    parents: dict[str, str | None] = {above: None}
+    nodes: dict[str, list[str]] = {}
+    for pod, leaves in enumerate(pods):
+        parents[f"pod{pod}"] = above
+        for leaf, free in enumerate(leaves):
+            parents[f"leaf{pod}.{leaf}"] = f"pod{pod}"
+            nodes[f"leaf{pod}.{leaf}"] = [f"n{pod}-{leaf}-{index}" for index in range(free)]
+    fabric = build_fabric(parents, nodes, "by hand")
+    names = tuple(name for leaf in nodes.values() for name in leaf)
+    return fabric, Candidates(names, (1,) * len(names))
+
+
+@pytest.mark.parametrize(
+    ("pods", "n", "greedy", "hops", "used_pods"),
+    [
+        # A leaf elsewhere that fits the rest is no reason to leave a pod that fits it too.
+        ([[4, 1, 1], [2, 2, 1]], 5, ["n0-0-0", "n0-0-1", "n0-0-2", "n1-0-0", "n1-0-1"], 18, 1),
+        # When nothing fits the rest, near is still better than far.
+        ([[1, 0], [1, 1], [1, 1]], 4, ["n0-0-0", "n1-0-0", "n1-1-0", "n2-0-0"], 26, 2),
+        # The pod that fits most tightly may be the most scattered one.
+        ([[1, 1], [2, 0]], 3, ["n0-0-0", "n0-1-0", "n1-0-0"], 11, 2),
+        # And the lowest switch above enough nodes may be the wrong one: here all of one pod, a node a leaf.
+        ([[1] * 16, [15], [1]], 16, [f"n0-{leaf}-0" for leaf in range(16)], 180, 2),
+    ],
+)
+def test_where_greedy_choices_go_wrong(pods: list[list[int]], n: int, greedy: list[str], hops: int, used_pods: int) -> None:
+    fabric, candidates = free_per_leaf(pods)
+    placement = place(fabric, candidates, n)
+    assert placement is not None
+    assert placement.optimal
+    assert (placement.cost.hops, placement.cost.pods) == (hops, used_pods)
+    worse = cost_of(fabric, greedy)
+    assert worse is not None
+    assert worse.hops > hops
+
+
+def test_pods_are_not_visited_in_turn_when_none_fits_the_rest() -> None:
+    placement = place(*free_per_leaf([[3, 0], [2, 2], [4, 4]]), 11)
+    assert placement is not None
+    assert placement.cost == Cost(11, 183, 2, 3)
+    assert placement.pods == (("pod0", 3), ("pod2", 8))
+
+
+def test_lighter_nodes_come_first_whatever_the_fabric_says() -> None:
+    fabric, candidates = free_per_leaf([[2, 2], [1, 1]])
+    light = {"n0-0-0", "n1-0-0", "n1-1-0"}
+    weighed = Candidates(candidates.nodes, tuple(1 if node in light else 5 for node in candidates.nodes))
+    three = place(fabric, weighed, 3)
+    four = place(fabric, weighed, 4)
+    assert three is not None
+    assert four is not None
+    assert set(three.nodes) == light
+    assert set(four.nodes) == light | {"n0-0-1"}
+    assert four.optimal
+
+
+def test_equal_choices_go_where_least_is_left_over() -> None:
+    leaf = place(*free_per_leaf([[4, 3], [2, 2]]), 3)
+    assert leaf is not None
+    assert leaf.leaves == (("leaf0.1", 3),)
+    pod = place(*free_per_leaf([[2, 2, 2], [2, 2]]), 4)
+    assert pod is not None
+    assert pod.pods == (("pod1", 4),)
+    last = place(*free_per_leaf([[5, 3, 2]]), 7)
+    assert last is not None
+    assert last.leaves == (("leaf0.0", 5), ("leaf0.2", 2))
+
+
+def test_the_same_question_gets_the_same_answer_in_any_order() -> None:
+    fabric, candidates = free_per_leaf([[3, 3, 1], [3, 3, 1], [2, 2, 2]])
+    turned = Candidates(candidates.nodes[::-1], candidates.weights)
+    for n in range(1, len(candidates.nodes) + 1):
+        assert place(fabric, candidates, n) == place(fabric, turned, n)
+
+
+def test_names_decide_among_equals_with_their_numbers_counted() -> None:
+    fabric = flat_fabric([f"n{number}" for number in (10, 9, 2, 1)])
+    placement = place(fabric, Candidates(("n10", "n9", "n2", "n1"), (1, 1, 1, 1)), 3)
+    assert placement is not None
+    assert placement.nodes == ("n1", "n2", "n9")
+    assert placement.cost == Cost(3, 3, 1, 1)
+    assert placement.mean_hops == 1.0
+
+
+def test_a_set_never_spans_two_islands() -> None:
+    fabric = synthetic("spine:2 leaf:2 node:2")
+    everything = Candidates(tuple(fabric.leaf_of), (1,) * 8)
+    assert place(fabric, everything, 5) is None
+    four = place(fabric, everything, 4)
+    assert four is not None
+    assert len(four.pods) == 1
+
+
+def test_the_fuller_island_is_taken_and_the_lighter_one_before_it() -> None:
+    fabric = synthetic("leaf:2 node:4")
+    some = Candidates(("n001", "n002", "n003", "n005", "n006"), (1,) * 5)
+    fuller = place(fabric, some, 2)
+    assert fuller is not None
+    assert fuller.nodes == ("n005", "n006")
+    lighter = place(fabric, Candidates(some.nodes, (1, 1, 1, 2, 2)), 2)
+    assert lighter is not None
+    assert lighter.nodes == ("n001", "n002")
+
+
+def test_unknown_nodes_carry_a_single_node_job_and_only_where_no_known_node_can() -> None:
+    fabric = synthetic("leaf:1 node:2")
+    assert place(fabric, Candidates(("x1", "x2", "n001"), (1, 1, 9)), 2) is None
+    known = place(fabric, Candidates(("x1", "n001"), (1, 9)), 1)
+    assert known is not None
+    assert known.nodes == ("n001",)
+    alone = place(fabric, Candidates(("x10", "x9", "x2"), (1, 1, 2)), 1)
+    assert alone == Placement(("x9",), Cost(1, 0, 0, 0), 0, (), (), 0.0)
+
+
+def test_nothing_to_choose_from() -> None:
+    assert place(synthetic("leaf:1 node:2"), Candidates((), ()), 1) is None
+    assert place(flat_fabric(()), Candidates((), ()), 1) is None
+
+
+@pytest.mark.parametrize(
+    ("candidates", "n"), [(Candidates(("n001",), (1,)), 0), (Candidates(("n001", "n001"), (1, 1)), 1), (Candidates(("n001",), ()), 1)]
+)
+def test_what_cannot_be_meant_is_refused(candidates: Candidates, n: int) -> None:
+    with pytest.raises(UsageError):
+        place(synthetic("leaf:1 node:2"), candidates, n)
+
+
+def test_the_answer_stands_in_the_fabrics_order() -> None:
+    fabric = synthetic("core:1 spine:3 leaf:3 node:5")
+    r = random.Random(5)
+    for _ in range(20):
+        chosen = r.sample(sorted(fabric.leaf_of), 30)
+        placement = place(fabric, Candidates(tuple(chosen), (1,) * 30), r.randint(1, 30))
+        assert placement is not None
+        assert placement.nodes == in_fabric_order(fabric, placement.nodes)
+        assert sum(count for _, count in placement.leaves) == sum(count for _, count in placement.pods) == len(placement.nodes)
+        assert (len(placement.pods), len(placement.leaves)) == (placement.cost.pods, placement.cost.leaves)
+
+
+def test_the_best_possible_ignores_weights_and_repeated_names() -> None:
+    fabric = synthetic("core:1 spine:2 leaf:4 node:8")
+    best = best_possible(fabric, [*fabric.leaf_of, *fabric.leaf_of], 32)
+    assert best is not None
+    assert best.cost == Cost(0, 32 * 31 // 2 + 4 * 8 * 24, 1, 4)
+
+
+def test_a_hundred_thousand_nodes() -> None:
+    fabric = synthetic("core:1 spine:100 leaf:32 node:32")
+    r = random.Random(1)
+    free = tuple(node for node in fabric.leaf_of if r.random() < 0.3)
+    placement = place(fabric, Candidates(free, (1,) * len(free)), 4096)
+    assert placement is not None
+    assert placement.optimal

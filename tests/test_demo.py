@@ -1,0 +1,73 @@
+"""`glaunch demo`: the whole once for real; its plan where no Slurm can be; and hands off a machine with a Slurm of its own."""
+
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+DEMO = [sys.executable, "-m", "glaunch", "demo"]
+
+
+def run(argv: list[str], folder: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
+    """Run in `folder`, with glaunch of this checkout."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "LANG": "C.UTF-8", "PYTHONPATH": str(ROOT / "launcher"), "TERM": "dumb"}
+    return subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True, timeout=timeout_s, stdin=subprocess.DEVNULL)
+
+
+def traces() -> set[str]:
+    """The demo sandboxes that something is left of: a folder, a process that names it, or one that still lives in its mounts."""
+    texts = [path.name for path in Path("/var/tmp").iterdir()]
+    for path in (*Path("/proc").glob("[0-9]*/cmdline"), *Path("/proc").glob("[0-9]*/mountinfo")):
+        with suppress(OSError):  # it ended
+            texts.append(path.read_text(encoding="utf-8", errors="replace"))
+    return set(re.findall(r"glaunch-demo-\w+", "\n".join(texts)))
+
+
+@pytest.mark.slurm
+@pytest.mark.sshd
+def test_the_whole_once_for_real(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a sandbox needs root")
+    before, links = traces(), {path.name for path in Path("/sys/class/net").iterdir()}
+    done = run([*DEMO, "--yes"], tmp_path, 240)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "trained " in done.stdout
+    assert " on 64 ranks: loss " in done.stdout
+    assert "same weights on all" in done.stdout
+    assert re.search(r"8 nodes × 8 GPUs = 64 ranks", done.stdout + done.stderr)
+    page = Path(done.stdout.splitlines()[-1])
+    assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
+    page.unlink()
+    assert traces() - before == set()
+    assert {path.name for path in Path("/sys/class/net").iterdir()} - links == set()
+
+
+def test_without_root_it_shows_the_same_plan_from_the_capture(tmp_path: Path) -> None:
+    before = NOBODY if os.geteuid() == 0 else []
+    place = tmp_path
+    if before:
+        place = Path("/")
+        if run([*before, sys.executable, "-c", "import glaunch.cli, numpy"], place, 60).returncode != 0:
+            pytest.skip(f"another user cannot read {ROOT} or run {sys.executable}")
+    done = run([*before, *DEMO], place, 60)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("no Slurm can be started here (not root)")
+    assert re.search(r"8 nodes × 8 GPUs = 64 ranks", done.stdout)
+    assert "#SBATCH" in done.stdout
+
+
+@pytest.mark.slurm
+def test_a_machine_with_a_slurm_of_its_own_is_left_alone(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    inside = 'mount -t tmpfs none /etc/slurm && echo ClusterName=real >/etc/slurm/slurm.conf && exec "$@"'
+    done = run(["unshare", "--mount", "sh", "-c", inside, "sh", *DEMO], tmp_path, 60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a Slurm lives on this machine (/etc/slurm/slurm.conf): nothing was done" in done.stderr
+    assert "glaunch demo --yes" in done.stderr

@@ -1,0 +1,78 @@
+"""The lines that remember what was launched."""
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from glaunch.errors import GlaunchError
+from glaunch.history import HELD_S, History, held_nodes
+
+
+def test_a_submission_is_folded_from_its_lines(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    history.append("ab12", 100.0, name="train", folder="/f", script="/f/job.sbatch", nodes=["n1", "n2"], pin="held", state="intent")
+    history.append("ab12", 101.0, job_id="7", state="submitted")
+    (submission,) = history.submissions()
+    assert (submission.name, submission.job_id, submission.nodes, submission.created_s) == ("train", "7", ("n1", "n2"), 100.0)
+
+
+def test_lines_of_all_login_hosts_count(tmp_path: Path) -> None:
+    History(tmp_path, "login1").append("a", 2.0, state="intent")
+    History(tmp_path, "login2").append("b", 1.0, state="intent")
+    assert [submission.id for submission in History(tmp_path, "login3").submissions()] == ["b", "a"]
+
+
+def test_a_torn_line_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    history.append("a", 1.0, state="intent")
+    with history.path.open("ab") as file:
+        file.write(b'[1]\n{"id": 5}\n\xff\xfe\n{"id": "b", "at_s')
+    assert [submission.id for submission in history.submissions()] == ["a"]
+
+
+def test_a_line_after_a_torn_one_is_not_lost(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    history.append("a", 1.0, state="intent")
+    with history.path.open("ab") as file:
+        file.write(b'{"id": "b", "at_s')
+    history.append("c", 2.0, state="intent")
+    assert [submission.id for submission in history.submissions()] == ["a", "c"]
+
+
+def test_nodes_are_held_until_they_were_seen_running_or_time_is_up(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    for name, state, pin in (
+        ("a", "submitted", "held"),
+        ("b", "running", "settled"),
+        ("c", "submitted", "lifted"),
+        ("d", "intent", "held"),
+    ):
+        history.append(name, 10.0, nodes=[f"n-{name}"], state=state, pin=pin)
+    assert held_nodes(history.submissions(), 11.0) == {"n-a", "n-d"}
+    assert held_nodes(history.submissions(), 10.0 + HELD_S) == frozenset()
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(GlaunchError, match="cannot remember"):
+        History(tmp_path / "file" / "state", "login1").append("a", 1.0)
+
+
+def _count(folder: str) -> None:
+    history = History(Path(folder), "login1")
+    for _ in range(20):
+        with history.lock():
+            seen = len(history.submissions())
+            history.append(f"{seen}", float(seen), state="intent")
+
+
+def test_the_lock_lets_one_look_and_write_at_a_time(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_count, args=(str(tmp_path),)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+    assert len(History(tmp_path, "login1").submissions()) == 80

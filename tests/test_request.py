@@ -1,0 +1,51 @@
+"""Which words of a launch line are glaunch's."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glaunch.errors import UsageError
+from glaunch.request import Words, read_words
+
+OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
+
+
+@pytest.mark.parametrize(
+    ("line", "own", "command"),
+    [
+        ("train.py -n 64 --lr 1e-3", "-n 64", "train.py --lr 1e-3"),
+        ("-n 64 train.py --lr 1e-3", "-n 64", "train.py --lr 1e-3"),
+        ("-n 64 train.py -n 5", "-n 64", "train.py -n 5"),
+        ("train.py -n64 --lr 1e-3 -n 5", "-n64", "train.py --lr 1e-3 -n 5"),
+        ("train.py --ntasks=64 -v data -v", "--ntasks=64 -v", "train.py data -v"),
+        ("train.py -n 64 -- -v", "-n 64", "train.py -v"),
+        ("train.py --lr 1 -n 64", "", "train.py --lr 1 -n 64"),
+        ("-n 64 -- train.py -- x", "-n 64", "train.py -- x"),
+        ("-n 64 --exclusive ./a.out", "-n 64 --exclusive", "./a.out"),
+        ("train.py -n 64 -", "-n 64", "train.py -"),
+        ("-n 64", "-n 64", ""),
+        ("train.py", "", "train.py"),
+    ],
+)
+def test_words_are_told_apart(line: str, own: str, command: str) -> None:
+    words = read_words(line.split(), OPTIONS)
+    assert (words.own, words.command) == (tuple(own.split()), tuple(command.split()))
+
+
+def test_an_unknown_option_before_the_script_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError) as error:
+        read_words(["--ntask", "64", "train.py"], OPTIONS)
+    assert "--ntask" in error.value.message
+    assert "did you mean --ntasks?" in error.value.hint
+
+
+@given(st.lists(st.text(max_size=5)), st.integers(1, 99))
+def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
+    words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), True)
+
+
+@given(st.lists(st.text(max_size=5)), st.integers(1, 99))
+def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
+    words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
