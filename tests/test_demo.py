@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,8 @@ def traces() -> set[str]:
     """The demo sandboxes that something is left of: a folder, a process that names it, or one that still lives in its mounts."""
     texts = [path.name for path in Path("/var/tmp").iterdir()]
     for path in (*Path("/proc").glob("[0-9]*/cmdline"), *Path("/proc").glob("[0-9]*/mountinfo")):
-        try:
+        with suppress(OSError):  # it ended
             texts.append(path.read_text(encoding="utf-8", errors="replace"))
-        except OSError:  # it ended
-            continue
     return set(re.findall(r"glaunch-demo-\w+", "\n".join(texts)))
 
 

@@ -42,7 +42,12 @@ def test_a_line_after_a_torn_one_is_not_lost(tmp_path: Path) -> None:
 
 def test_nodes_are_held_until_they_were_seen_running_or_time_is_up(tmp_path: Path) -> None:
     history = History(tmp_path, "login1")
-    for name, state, pin in (("a", "submitted", "held"), ("b", "running", "settled"), ("c", "submitted", "lifted"), ("d", "intent", "held")):
+    for name, state, pin in (
+        ("a", "submitted", "held"),
+        ("b", "running", "settled"),
+        ("c", "submitted", "lifted"),
+        ("d", "intent", "held"),
+    ):
         history.append(name, 10.0, nodes=[f"n-{name}"], state=state, pin=pin)
     assert held_nodes(history.submissions(), 11.0) == {"n-a", "n-d"}
     assert held_nodes(history.submissions(), 10.0 + HELD_S) == frozenset()

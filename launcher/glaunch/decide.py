@@ -7,7 +7,7 @@ from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
-from glaunch.placement.eligible import Eligible, eligible, never_fits
+from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.order import fabric_order
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.place import Candidates, best_possible, place
@@ -48,9 +48,9 @@ def decide(
     request = _with_defaults(request, settings)
     time, time_limit_s, time_why = _time(request, settings, partition)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = never_fits(fit, partition, time_limit_s if time else None)
-    if impossible and not request.force:
-        raise NeverFits(impossible.message, hint=f"{impossible.hint}; to let Slurm say no itself: --force")
+    impossible = _impossible(fit, partition, time_limit_s)
+    if impossible is not None and not request.force:
+        raise impossible
     placement = _place_free(fabric, fit, settings)
     mode, why = _mode(request, settings, partition, cluster, fit, placement)
     name = request.name or caller.job_name
@@ -96,14 +96,19 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=_warnings(fabric, placement, impossible),
-        notes=_notes(cluster, fit, placement, now_s),
+        notes=_notes(fit, placement),
     )
 
 
 def _with_defaults(request: Request, settings: Settings) -> Request:
     """What the user did not say, said by the settings."""
-    missing = (key for key in ("partition", "account", "qos", "gpus_per_node") if not getattr(request, key) and settings.text(key))
-    return replace(request, **{key: settings.text(key) for key in missing})
+    return replace(
+        request,
+        partition=request.partition or settings.text("partition") or None,
+        account=request.account or settings.text("account") or None,
+        qos=request.qos or settings.text("qos") or None,
+        gpus_per_node=request.gpus_per_node or settings.text("gpus_per_node") or None,
+    )
 
 
 def _partition_why(partition: Partition) -> str:
@@ -121,12 +126,34 @@ def _time(request: Request, settings: Settings, partition: Partition) -> tuple[s
     return None, partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
 
 
+def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
+    """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
+    layout, force = fit.layout, "; to let Slurm say no itself: --force"
+    asks = f"{layout.tasks} ranks need {layout.nodes} nodes of {layout.tasks_per_node} ranks"
+    if partition.max_time_s is not None and time_limit_s is not None and time_limit_s > partition.max_time_s:
+        most = format_time(partition.max_time_s)
+        message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
+        return NeverFits(message, hint=f"-t {most}, or another partition{force}")
+    if partition.max_nodes is not None and layout.nodes > partition.max_nodes:
+        message = f"{asks}, and partition {partition.name} allows {partition.max_nodes} nodes a job"
+        return NeverFits(message, hint=f"-n {partition.max_nodes * layout.tasks_per_node}, or another partition{force}")
+    if layout.nodes < partition.min_nodes:
+        message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
+        return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
+    have = len(fit.could_ever)
+    if layout.nodes <= have or not fit.decided:
+        return None
+    why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
+    fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
+    return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
+
+
 def _place_free(fabric: Fabric, fit: Eligible, settings: Settings) -> Placement | None:
     """The best set of what is free; nodes that must be powered up first come in only where the others do not suffice."""
-    nodes = fit.nodes
+    nodes, weights = fit.nodes, fit.weights
     if fit.startable and (settings.text("placement.powered_down") == "free" or len(nodes) < fit.layout.nodes):
-        nodes += fit.startable
-    return place(fabric, Candidates(nodes, tuple(fit.weights[node] for node in nodes)), fit.layout.nodes)
+        nodes, weights = nodes + fit.startable, weights + fit.startable_weights
+    return place(fabric, Candidates(nodes, weights), fit.layout.nodes)
 
 
 def _mode(
@@ -139,7 +166,9 @@ def _mode(
         return "order", f"{settings.where('placement.mode' if asked else 'placement.allowed')} says so"
     hindrance = pin_hindrance(request) or _preemptible(partition, cluster) or ("" if fit.decided else fit.notes[0])
     if settings.text("placement.mode") == "pin" and hindrance:
-        raise UsageError(f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks")
+        raise UsageError(
+            f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks"
+        )
     if hindrance:
         return "order", hindrance
     if placement is None:
@@ -183,7 +212,9 @@ def _arguments(placement: Placement) -> tuple[Option, ...]:
 def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
     warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
     if fabric.flat:
-        warnings.append(f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another")
+        warnings.append(
+            f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another"
+        )
     warnings += fabric.notes
     unknown = [] if placement is None else [node for node in placement.nodes if node not in fabric.leaf_of]
     if unknown:
@@ -191,16 +222,15 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
-def _notes(cluster: Cluster, fit: Eligible, placement: Placement | None, now_s: float) -> tuple[str, ...]:
+def _notes(fit: Eligible, placement: Placement | None) -> tuple[str, ...]:
     notes = list(fit.notes)
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
-        ahead = [row.start_s - now_s for row in cluster.reservations if row.start_s > now_s and not set(row.nodes).isdisjoint(fit.could_ever)]
-        if ahead and any("before the job would end" in why for why, _ in fit.left_out):
-            notes.append(f"what would start sooner: -t {format_time(int(min(ahead)) // 60 * 60)}, which ends before the next reservation begins")
+        if fit.soonest_limit_s:
+            notes.append(f"what would start sooner: -t {format_time(fit.soonest_limit_s)}, which ends before a reservation begins")
     startable = set(fit.startable) & set(placement.nodes if placement else ())
     if startable:
         notes.append(f"{len(startable)} of these nodes are powered down and must start first")

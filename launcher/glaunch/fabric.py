@@ -16,10 +16,16 @@ _NUMBERS = re.compile(r"(\d+)", re.ASCII)
 _TIER = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):([1-9][0-9]{0,6})")
 
 
-def natural_key(name: str) -> tuple[tuple[str | int, ...], str]:
+def number_key(digits: str) -> tuple[int, str]:
+    """Sort key of a whole number of any length, zeros in front ignored: 9 before 010."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+def natural_key(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
     """Sort key under which n2 comes before n10 (and n02 beside n2, told apart by the text itself)."""
     parts = _NUMBERS.split(name)
-    return tuple(int(part) if index % 2 else part for index, part in enumerate(parts)), name
+    return tuple(number_key(part) if index % 2 else part for index, part in enumerate(parts)), name
 
 
 @dataclass(frozen=True, slots=True)

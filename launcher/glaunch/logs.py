@@ -28,7 +28,7 @@ class HostLogs:
     detail: str
     """What was seen, for people."""
     where: str = ""
-    """The manifest's line that says it, `logs/manifest.jsonl:3`."""
+    """The manifest's line that says it, `manifest.jsonl:3`."""
 
 
 @dataclass(frozen=True, slots=True)

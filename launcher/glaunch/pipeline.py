@@ -19,8 +19,8 @@ from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
-from glaunch.gateways.kept import Kept, kept_for, read_cluster
-from glaunch.gateways.process import signals_deferred, within
+from glaunch.gateways.kept import Kept, read_cluster
+from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.parsers.slurm_topology import parse_topology
@@ -68,32 +68,39 @@ class Launched:
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
     """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
     settings = load(home=Path.home(), cwd=Path.cwd(), environ=os.environ, options=options or {})
-    surround = within
-    if snapshot is not None:
-        from glaunch.gateways.capture import replay
+    timeout_s = float(settings.number("slurm.timeout_s"))
+    state = state_folder(os.environ)
+    if snapshot is None:
+        slurm, kept = SlurmCommands(timeout_s=timeout_s), Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
+        return World(slurm, settings, load_rules(), History(state, login_host()), kept, captured=False)
+    from glaunch.gateways.capture import replay
 
-        surround = replay(Path(snapshot))
     return World(
-        slurm=SlurmCommands(os.environ, surround, timeout_s=float(settings.number("slurm.timeout_s"))),
-        settings=settings,
-        rules=load_rules(),
-        history=History(state_folder(os.environ), login_host()),
-        kept=kept_for(os.environ) if snapshot is None else None,
-        captured=snapshot is not None,
+        SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s),
+        settings,
+        load_rules(),
+        History(state, login_host()),
+        None,
+        captured=True,
     )
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric; without a topology one flat switch, which says so."""
-    reading = read_cluster(world.slurm, time.time(), world.kept, nodes_max_age_s=max_age_s)
-    fabric = parse_topology(reading.topology_text, where="scontrol show topology")
-    return reading.cluster, fabric or flat_fabric(reading.cluster.nodes.names)
+    cluster, topology = read_cluster(world.slurm, time.time(), world.kept, nodes_max_age_s=max_age_s)
+    return cluster, parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
 
 
 def plan(world: World, request: Request) -> Plan:
     """The plan of `glaunch plan`: the same decision as `launch`, one step before the world is touched."""
     cluster, fabric = see(world, max_age_s=PLAN_MAX_AGE_S)
     return _decide(world, request, cluster, fabric)[0]
+
+
+def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
+    """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
+    decided, hidden = _decide(world, request, cluster, fabric)
+    return decided, script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", "")), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
@@ -146,8 +153,7 @@ def launch(world: World, request: Request) -> Launched:
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
         cluster, fabric = see(world, max_age_s=0)
-        decided, hidden = _decide(world, request, cluster, fabric)
-        script = script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", ""))
+        decided, script, hidden = decide_on(world, request, cluster, fabric)
         pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
         world.history.append(
             decided.submission_id,
@@ -161,11 +167,11 @@ def launch(world: World, request: Request) -> Launched:
         )
     for line in summary(decided):
         talk(line)
-    folder = _write(world, decided, script, fabric)
+    folder = write(world, decided, script, fabric)
     return _submit(world, decided, folder, hidden)
 
 
-def _write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
+def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
     warn_of_local(world.settings, os.path.realpath(folder))
@@ -192,16 +198,15 @@ def warn_of_local(settings: Settings, path: str) -> None:
 
 def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
     """One sbatch; a second one, without the pin, only where Slurm said no to the first."""
-    options = _options(decided.arguments, folder)
-    environ = {**os.environ, **hidden}
+    options = _words(decided.arguments, folder)
     # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
     with signals_deferred():
         try:
-            answer = _sbatch(world, decided, options, environ)
+            answer = _sbatch(world, decided, options, hidden)
             if answer is None:
                 options = ()
                 world.history.append(decided.submission_id, time.time(), pin="none")
-                answer = _sbatch(world, decided, options, environ)
+                answer = _sbatch(world, decided, options, hidden)
         except ControllerSilent:
             talk(f"it is not known whether {decided.name} was submitted, and nothing was tried again; to find out: glaunch status")
             raise
@@ -216,23 +221,23 @@ def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]
     return Launched(decided, answer, folder, pinned=bool(options))
 
 
-def _options(arguments: tuple[Option, ...], folder: Path) -> tuple[tuple[str, str | None], ...]:
-    """sbatch's options beside the script; a list of nodes that is too long for an argument goes through a file."""
-    options = []
+def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
+    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file."""
+    words = []
     for option in arguments:
         value = option.value
         if value is not None and len(value) > ARGUMENT_MAX_BYTES:
             write_texts(folder, ((f"{option.name}.txt", value + "\n"),))
             value = str(folder / f"{option.name}.txt")
-        options.append((option.name, value))
-    return tuple(options)
+        words.append(f"--{option.name}" if value is None else f"--{option.name}={value}")
+    return tuple(words)
 
 
-def _sbatch(world: World, decided: Plan, options: tuple[tuple[str, str | None], ...], environ: Mapping[str, str]) -> str | None:
+def _sbatch(world: World, decided: Plan, options: tuple[str, ...], hidden: Mapping[str, str]) -> str | None:
     """The id; None where Slurm refused the pin, so that the job may be asked for without. A refusal of anything else is raised."""
     try:
         answer = world.slurm.submit(
-            f"{decided.folder}/job.sbatch", options, (decided.submission_id,), folder=decided.launch.work_dir, environ=environ
+            f"{decided.folder}/job.sbatch", options, (decided.submission_id,), folder=decided.launch.work_dir, environment=hidden
         )
     except ControllerSilent:
         raise

@@ -34,16 +34,16 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run's logs come home, from the settings `gather.*`."""
+    """How a run's logs come home, from the settings `gather.*` and `logs.*`."""
 
     before_limit_s: int = 60
-    """So long before the time limit the logs are gathered while the ranks still run (a quarter of the limit, if that is less)."""
+    """So long before the time limit the logs are gathered while the ranks still run (a quarter of what is left, if that is less); 0: not."""
     gather_s: int = 10
-    """At most so long the step at the end may take."""
+    """At most so long the step at the end may take (`gather.timeout_s`)."""
     cap_bytes: int = 256 * MIB
-    """At most so much log a node gives."""
+    """At most so much log a node gives (`logs.max_host_mib`)."""
     log_root: str = "/tmp"  # noqa: S108 (a folder of mode 0700 is made in it, and a stranger's is refused)
-    """Node-local place of $GLAUNCH_LOG_DIR."""
+    """Node-local place of $GLAUNCH_LOG_DIR (`logs.node_dir`)."""
 
 
 def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: Ending | None = None, arrange: bool = True) -> Script:

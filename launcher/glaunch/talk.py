@@ -1,14 +1,18 @@
 """What glaunch says to a person, on stderr; stdout carries the answer."""
 
+import contextlib
 import sys
 
 
 def talk(line: str) -> None:
-    """Say one line. A terminal that hung up, or a closed pipe, hears nothing and stops nothing."""
-    try:
-        print(f"glaunch: {line}", file=sys.stderr, flush=True)
-    except OSError:
-        pass
+    """Say one line."""
+    tell(f"glaunch: {line}\n")
+
+
+def tell(page: str) -> None:
+    """Show a whole page, such as a report. A terminal that hung up, or a closed pipe, hears nothing and stops nothing."""
+    with contextlib.suppress(OSError):
+        print(page, end="", file=sys.stderr, flush=True)
 
 
 def say(line: str) -> None:

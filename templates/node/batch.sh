@@ -65,7 +65,7 @@ slurm_order() {
 
 probe() {
     # shellcheck disable=SC2016 # $1 is for the shell over there
-    each 60 sh -c '[ -r "$1/node/probe.sh" ] || { echo "glaunch: $SLURMD_NODENAME: does not see $1" >&2; exit 73; }
+    each 60 sh -c '[ -r "$1/node/probe.sh" ] || { printf "glaunch: %s: does not see %s\\n" "$SLURMD_NODENAME" "$1" >&2; exit 73; }
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
@@ -166,7 +166,7 @@ run_ranks() {
         gl_offset=$(wc -c <"$gl_attempt/out/$gl_first.log" || echo 0)
         gl_started_s=$(date +%s)
         start
-        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" &
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" >/dev/null 2>&1 &
         gl_watcher=$!
         while :; do # a signal ends the wait, not the ranks
             wait "$gl_main"

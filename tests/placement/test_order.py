@@ -46,6 +46,8 @@ def test_a_ring_along_the_order_crosses_every_link_twice_at_most() -> None:
 
 
 def test_numbers_are_counted_and_equal_numbers_keep_apart() -> None:
+    long = "n" + "9" * 5000
+    assert natural_order([long, "n7"]) == ["n7", long]
     assert natural_order(["n10", "n2", "n02", "n", "n1x10", "n1x9", "m3"]) == ["m3", "n", "n02", "n2", "n10", "n1x9", "n1x10"]
 
 

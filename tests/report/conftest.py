@@ -47,7 +47,10 @@ def _plan(text: str) -> Plan:
             Option("gpus-per-node", "h100:8", "what the partition's nodes have" + end),
             Option("account", "red" + end, ""),
         ),
-        arguments=(Option("nodelist", "n[001-008]", "the pin"), Option("no-requeue", None, "a pinned job would wait for its own nodes" + end)),
+        arguments=(
+            Option("nodelist", "n[001-008]", "the pin"),
+            Option("no-requeue", None, "a pinned job would wait for its own nodes" + end),
+        ),
         environment=Environment(
             (Variable("NCCL_DEBUG" + end, "WARN" + end, "R64" + end, "NCCL says nothing of its failures otherwise" + end, "NCCL manual"),),
             (Variable("NCCL_IB_HCA" + end, "mlx5_0" + end, "your environment", "R01 would name every adapter" + end, ""),),
@@ -69,7 +72,7 @@ def _report(text: str) -> JobReport:
         (
             HostLogs("n001" + end, "gathered", "logs/n001.tar.gz", (LogFile("comm.0.log" + end, 2048, "0" * 64),), "", "" + end),
             HostLogs("n002" + end, "ssh", "logs/n002.tar.gz", (LogFile("comm.8.log" + end, 3 << 20, "1" * 64),), "", ""),
-            HostLogs("n003" + end, "none", "", (), "unreachable", "10.77.1.3 port 22: no answer within 10 s" + end, "logs/manifest.jsonl:3"),
+            HostLogs("n003" + end, "none", "", (), "unreachable", "10.77.1.3 port 22: no answer within 10 s" + end, "manifest.jsonl:3"),
         ),
     )
     evidence = "srun: error: n003: task 17: Exited with exit code 5" + end
@@ -81,15 +84,26 @@ def _report(text: str) -> JobReport:
         plan=plan,
         exit_code=5,
         run_time_s=63.0,
-        granted=NODES[:2] + ("n003" + end,),
+        granted=(*NODES[:2], "n003" + end),
         ranks=tuple(RankRow(rank, NODES[rank // 8], rank % 8) for rank in range(24)),
         planned_cost=Cost(8, 60, 1, 2),
         granted_cost=Cost(8, 64, 1, 3),
         best_cost=Cost(8, 60, 1, 2),
         granted_leaves=(("leaf1" + end, 3),),
         findings=(
-            Finding("GL201", "error", "rank 17 on n003 exited with code 5" + end, "n003" + end, 17, "12.0.0/batch.log:7" + end, evidence, "look there" + end),
-            Finding("GL110", "note", "all 24 ranks ran where the plan's order puts them", "", None, "12.0.0/ranks.tsv:24", "23\tn003\t7", ""),
+            Finding(
+                "GL201",
+                "error",
+                "rank 17 on n003 exited with code 5" + end,
+                "n003" + end,
+                17,
+                "12.0.0/batch.log:7" + end,
+                evidence,
+                "look there" + end,
+            ),
+            Finding(
+                "GL110", "note", "all 24 ranks ran where the plan's order puts them", "", None, "12.0.0/ranks.tsv:24", "23\tn003\t7", ""
+            ),
         ),
         logs=logs,
         tails=(Tail(17, "n003" + end, "12.0.0/out/n003.log" + end, ("Traceback (most recent call last):", "ValueError: 5" + end)),),
@@ -121,8 +135,12 @@ def evil_report() -> JobReport:
 @pytest.fixture
 def queued_report() -> JobReport:
     """Nothing has run yet: almost all is unknown."""
-    empty = dataclasses.replace(_report(""), job=Job("13", "PENDING", "Resources"), attempt="", exit_code=None, run_time_s=None, granted=(), ranks=())
-    return dataclasses.replace(empty, plan=None, planned_cost=None, granted_cost=None, best_cost=None, granted_leaves=(), findings=(), logs=None, tails=())
+    empty = dataclasses.replace(
+        _report(""), job=Job("13", "PENDING", "Resources"), attempt="", exit_code=None, run_time_s=None, granted=(), ranks=()
+    )
+    return dataclasses.replace(
+        empty, plan=None, planned_cost=None, granted_cost=None, best_cost=None, granted_leaves=(), findings=(), logs=None, tails=()
+    )
 
 
 @pytest.fixture

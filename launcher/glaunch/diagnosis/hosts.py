@@ -43,4 +43,4 @@ def hosts(facts: JobFacts) -> Iterator[Finding]:
 
 
 def _where(facts: JobFacts, host: HostLogs) -> str:
-    return facts.file(host.where or "logs/manifest.jsonl")
+    return facts.file(host.where or "manifest.jsonl")

@@ -1,8 +1,9 @@
 """The order of nodes along the fabric, from which ranks are numbered."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from glaunch.fabric import Fabric, natural_key
+from glaunch.fabric import Fabric, natural_key, number_key
 from glaunch.placement.placement import OrderRow
 
 
@@ -17,15 +18,15 @@ def in_fabric_order(fabric: Fabric, nodes: Iterable[str]) -> tuple[str, ...]:
 
 
 def natural_order(names: Iterable[str]) -> list[str]:
-    """The names with their numbers counted: n2 before n10, n1x9 before n1x10."""
-    prefixes: dict[str, tuple[tuple[str | int, ...], str]] = {}
+    """The names with their numbers counted: n2 before n10, n1x9 before n1x10. Names that share all but their last number are quick."""
+    prefixes: dict[str, object] = {}
 
-    def key(name: str) -> tuple[tuple[tuple[str | int, ...], str], int, str]:
+    def key(name: str) -> tuple[Any, tuple[int, str], str]:
         prefix = name.rstrip("0123456789")
-        known = prefixes.get(prefix)
-        if known is None:
-            known = prefixes[prefix] = natural_key(prefix)
-        return known, int(name[len(prefix) :] or -1), name
+        if prefix not in prefixes:
+            prefixes[prefix] = natural_key(prefix)
+        digits = name[len(prefix) :]
+        return prefixes[prefix], number_key(digits) if digits else (-1, ""), name
 
     return sorted(names, key=key)
 

@@ -62,7 +62,7 @@ def _parts(branch: Branch, island: Island, scale: Scale, limit: int) -> list[Pro
 
 def _pod(leaves: Sequence[int], island: Island, scale: Scale, limit: int) -> Profile:
     mixed = [leaf for leaf in leaves if 0 < island.floors[leaf] < island.sizes[leaf]]
-    plain = [leaf for leaf in leaves if leaf not in set(mixed)] if mixed else leaves
+    plain = [leaf for leaf in leaves if island.floors[leaf] in (0, island.sizes[leaf])]
     parts: list[Profile] = [MixedLeaf(leaf, island.floors[leaf], island.sizes[leaf], scale, limit) for leaf in mixed]
     if plain:
         parts.append(LeafBundle(plain, [island.floors[leaf] for leaf in plain], [island.sizes[leaf] for leaf in plain], scale, limit))

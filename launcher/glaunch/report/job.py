@@ -132,6 +132,11 @@ def _logs(logs: LogBundle, width: int) -> list[str]:
     return lines
 
 
+def bundle_text(logs: LogBundle, width: int = 80) -> str:
+    """What `glaunch collect` prints: each host, and its archive or why there is none."""
+    return "\n".join(line.rstrip() for line in _logs(logs, width)) + "\n"
+
+
 def logs_words(logs: LogBundle) -> str:
     """`logs of 8 hosts: all home (8 gathered by the job)`."""
     gathered = sum(host.how == "gathered" for host in logs.hosts)

@@ -76,12 +76,8 @@ def _because(text: str, option: Option | None) -> str:
 
 
 def _placement(plan: Plan, width: int) -> list[str]:
-    promise = (
-        "pinned if it starts within 30 s, else Slurm chooses"
-        if plan.mode == "pin"
-        else "Slurm chooses the nodes, glaunch orders the ranks on them"
-    )
-    lines = row("nodes", f"{promise} ({plan.mode_why})" if plan.mode_why else promise, width)
+    promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
+    lines = row("nodes", promise, width)
     if plan.placement is None:
         lines += row("", "not enough nodes are free now: the job will wait", width)
     else:

@@ -1,0 +1,56 @@
+"""`--here`: inside an allocation glaunch orders, tunes and runs on its nodes, and submits nothing."""
+
+import os
+import subprocess
+import time
+from dataclasses import replace
+
+from glaunch.aftermath import look_up, save_report
+from glaunch.caller import terminal_width
+from glaunch.errors import UsageError
+from glaunch.evidence import report_of
+from glaunch.hostlist import fold
+from glaunch.pipeline import World, decide_on, see, write
+from glaunch.report.job import job_text
+from glaunch.request import Request
+from glaunch.rundir import attempts
+from glaunch.talk import talk, tell
+
+
+def run_here(world: World, request: Request) -> int:
+    """Run on the nodes of the allocation that this shell is in; returns the program's exit code.
+
+    The nodes are given, so nothing is placed: what is decided are the order of the ranks and their environment.
+    """
+    job_id, nodes, partition = (os.environ.get(name, "") for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_PARTITION"))
+    if not job_id or not nodes:
+        raise UsageError(
+            "--here: this shell is in no allocation", hint="without --here glaunch submits; or first: salloc -N 2 --gres=gpu:8"
+        )
+    asked = [name for name in ("nodelist", "exclude", "array", "dependency", "reservation", "constraint") if getattr(request, name)]
+    if asked:
+        raise UsageError(f"--here: the allocation is there already, and --{asked[0]} cannot change it", hint="leave it out")
+    cluster, fabric = see(world, max_age_s=0)
+    inside = replace(request, partition=partition or request.partition, force=True, sbatch=())
+    if inside.tasks is None and inside.nodes is None:
+        inside = replace(inside, nodes=int(os.environ.get("SLURM_JOB_NUM_NODES", "1")))
+    decided, script, hidden = decide_on(world, inside, cluster, fabric)
+    have = int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    if decided.layout.nodes > have:
+        raise UsageError(
+            f"--here: {decided.layout.tasks} ranks need {decided.layout.nodes} nodes, and this allocation has {have}",
+            hint=f"-n {have * decided.layout.tasks_per_node}, or a larger allocation",
+        )
+    folder = write(world, decided, script, fabric)
+    talk(f"runs here, in job {job_id} on {fold(nodes.split(','))}; its folder: {folder}")
+    began_s = time.time()
+    done = subprocess.run(
+        ["sh", str(folder / "job.sbatch"), "here"], cwd=decided.launch.work_dir, env={**os.environ, **hidden}, check=False
+    )
+    found = [attempt for attempt in attempts(folder) if attempt.end is not None]
+    if found:
+        made = report_of(folder, found[-1], look_up(world, job_id))
+        tell(job_text(made, terminal_width()))
+        talk(f"the same as a page: {save_report(folder, found[-1], made)}")
+    talk(f"ended with exit code {done.returncode} after {time.time() - began_s:.0f} s")
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode

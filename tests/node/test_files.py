@@ -1,0 +1,440 @@
+"""The node files one by one, with no Slurm: order, guard, port, probe, task, ranks, gather, limit, watch."""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.plans import TEMPLATES
+
+from glaunch.rundir import load_manifest
+
+NODE = TEMPLATES / "node"
+HOSTILE = "with 'blank' \"$(id)\" %j b\\n ü x=1"
+
+
+def sh(
+    name: str, *words: object, env: Mapping[str, str] | None = None, shell: tuple[str, ...] = ("dash",), cwd: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run a node file as the job does."""
+    command = [*shell, str(NODE / name), *map(str, words)]
+    return subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=60, cwd=cwd)
+
+
+def programs(folder: Path, **texts: str) -> dict[str, str]:
+    """Stand-ins for foreign programs, first on PATH."""
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@pytest.fixture(params=["plain", HOSTILE], ids=["plain", "hostile"])
+def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """An attempt's folder, also with a name that bites."""
+    folder: Path = tmp_path / str(request.param) / "7.0.0"
+    for part in ("out", "logs", "ranks.d"):
+        (folder / part).mkdir(parents=True)
+    return folder
+
+
+# --- order.sh
+
+
+def order(attempt: Path, table: list[tuple[str, int]], granted: list[str], nodes: int, tasks: int, per_node: int) -> tuple[int, str]:
+    (attempt / "granted").write_text("".join(f"{node}\n" for node in granted), encoding="utf-8")
+    (attempt / "order.tsv").write_text("".join(f"{node}\t{at}\tleaf\tpod\n" for node, at in table), encoding="utf-8")
+    done = sh("order.sh", attempt, attempt / "order.tsv", nodes, tasks, per_node)
+    return done.returncode, done.stderr
+
+
+names = st.lists(st.from_regex(r"[a-z]{1,3}[0-9]{1,3}", fullmatch=True), min_size=1, max_size=12, unique=True)
+
+
+def test_order_is_that_of_the_table(tmp_path_factory: pytest.TempPathFactory) -> None:
+    base, count = tmp_path_factory.mktemp("order"), itertools.count()
+
+    @settings(max_examples=40, deadline=None)
+    @given(names, names, st.integers(1, 4), st.data())
+    def holds(known: list[str], granted: list[str], per_node: int, data: st.DataObject) -> None:
+        attempt = base / str(next(count))
+        attempt.mkdir()
+        nodes = data.draw(st.integers(1, len(granted)))
+        tasks = data.draw(st.integers(1, nodes * per_node))
+        table = {node: at for at, node in enumerate(data.draw(st.permutations(known)))}
+        code, said = order(attempt, list(table.items()), granted, nodes, tasks, per_node)
+        expected = sorted(granted, key=lambda node: (table.get(node, 10**9), granted.index(node)))[:nodes]
+        assert code == 0
+        assert (attempt / "ordered").read_text().split() == expected
+        assert (attempt / "hosts").read_text().split() == [node for node in expected for _ in range(per_node)][:tasks]
+        assert bool(said) == any(node not in table for node in expected)
+
+    holds()
+
+
+def test_order_says_which_nodes_it_does_not_know(attempt: Path) -> None:
+    code, said = order(attempt, [("n2", 0), ("n1", 1)], ["n1", "n2", "n9"], 3, 6, 2)
+    assert code == 0
+    assert said == "glaunch: 1 of the granted nodes are not in the plan's order; they come last\n"
+    assert (attempt / "ordered").read_text().split() == ["n2", "n1", "n9"]
+
+
+@pytest.mark.parametrize("table", [[], [("n1", 0)]])
+def test_no_order_leaves_no_host_file(attempt: Path, table: list[tuple[str, int]]) -> None:
+    code, said = order(attempt, table, ["n1"], 1, 3, 2)
+    assert code == 1
+    assert said.endswith("the ranks follow Slurm's own\n")
+    assert not (attempt / "hosts").exists()
+    assert not (attempt / "ordered").exists()
+
+
+# --- guard.sh
+
+
+def guard(folder: Path, job: int, env: Mapping[str, str]) -> "subprocess.Popen[str]":
+    command = ["dash", str(NODE / "guard.sh"), str(folder)]
+    return subprocess.Popen(
+        command, env={**os.environ, **env, "SLURM_JOB_ID": str(job), "GLAUNCH_GUARD_PAUSE_S": "0"}, stderr=subprocess.PIPE, text=True
+    )
+
+
+def guarded(folder: Path, job: int, env: Mapping[str, str]) -> tuple[int, str]:
+    process = guard(folder, job, env)
+    said = process.communicate(timeout=30)[1]
+    return process.returncode, said
+
+
+RUNNING = "for o; do :; done; echo '7 RUNNING'; echo '8 RUNNING'; echo '9 RUNNING'; echo '10 RUNNING'; echo '11 RUNNING'"
+
+
+def test_guard_of_four_at_once_lets_one_through(attempt: Path, tmp_path: Path) -> None:
+    env = programs(tmp_path / "bin", squeue=RUNNING)
+    processes = [guard(attempt, job, env) for job in (8, 9, 10, 11)]
+    said = [process.communicate(timeout=30)[1] for process in processes]
+    assert sorted(process.returncode for process in processes) == [0, 1, 1, 1]
+    assert sum("runs the same submission and is not over" in text for text in said) == 3
+
+
+def test_guard_of_four_heirs_lets_one_through(attempt: Path, tmp_path: Path) -> None:
+    env = programs(tmp_path / "bin", squeue="echo '7 COMPLETED'; echo '8 RUNNING'; echo '9 RUNNING'; echo '10 RUNNING'; echo '11 RUNNING'")
+    assert guarded(attempt, 7, env) == (0, "")
+    processes = [guard(attempt, job, env) for job in (8, 9, 10, 11)]
+    for process in processes:
+        process.communicate(timeout=30)
+    assert sorted(process.returncode for process in processes) == [0, 1, 1, 1]
+
+
+@pytest.mark.parametrize("state", ["PENDING", "REQUEUED", "COMPLETING", "SUSPENDED"])
+def test_guard_stops_a_second_job(attempt: Path, tmp_path: Path, state: str) -> None:
+    env = programs(tmp_path / "bin", squeue=f"echo '7 {state}'")
+    assert guarded(attempt, 7, env) == (0, "")
+    assert guarded(attempt, 7, env) == (0, ""), "the same job, requeued"
+    assert guarded(attempt, 7, {**env, "SLURM_ARRAY_TASK_ID": "2"}) == (0, ""), "another task of an array"
+    code, said = guarded(attempt, 8, env)
+    assert code == 1
+    assert said == "glaunch: job 7 runs the same submission and is not over; job 8 stops here (scancel 7, or wait)\n"
+
+
+@pytest.mark.parametrize(
+    ("squeue", "said"),
+    [
+        ("echo '7 FAILED'", ""),
+        ("echo '3 RUNNING'; echo '7 TIMEOUT'", ""),
+        ("", ""),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", ""),
+        ("echo 'Unable to contact slurm controller' >&2; exit 1", "glaunch: Slurm does not say whether job 7 is over; going on\n"),
+    ],
+)
+def test_guard_lets_the_next_one_through(attempt: Path, tmp_path: Path, squeue: str, said: str) -> None:
+    env = programs(tmp_path / "bin", squeue=squeue)
+    assert guarded(attempt, 7, env) == (0, "")
+    assert guarded(attempt, 8, env) == (0, said)
+
+
+def test_guard_in_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    code, said = guarded(tmp_path / "gone", 7, {})
+    assert (code, said) == (1, f"glaunch: cannot write in {tmp_path / 'gone'}\n")
+
+
+# --- port.sh
+
+
+def test_port_is_free_and_differs_by_seed() -> None:
+    found = [sh("port.sh", seed, env={"SLURMD_NODENAME": os.uname().nodename}).stdout.split() for seed in (1, 2, 3)]
+    assert len({port for port, _ in found}) == 3
+    for port, name in found:
+        assert name == os.uname().nodename
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", int(port)))
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_port_leaves_one_that_is_taken(family: socket.AddressFamily) -> None:
+    port = int(sh("port.sh", 5).stdout.split()[0])
+    with socket.socket(family) as listener:
+        listener.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", port))
+        listener.listen()
+        assert int(sh("port.sh", 5).stdout.split()[0]) != port
+
+
+def test_port_tells_the_hosts_own_name_where_slurm_calls_it_otherwise() -> None:
+    name = sh("port.sh", 5, env={"SLURMD_NODENAME": "cloud-node-7"}).stdout.split()[1]
+    assert name == os.uname().nodename
+
+
+# --- probe.sh and task.sh
+
+
+def command(folder: Path, *words: str, work_dir: str = "/") -> None:
+    quoted = " ".join("'" + word.replace("'", "'\"'\"'") + "'" for word in words)
+    (folder / "command.sh").write_text(f"gl_work_dir='{work_dir}'\nset -- {quoted}\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix")], ids=["dash", "bash"])
+@pytest.mark.parametrize(
+    ("first_line", "mode", "code", "said"),
+    [
+        ("#!/bin/sh", 0o755, 0, ""),
+        ("#!/usr/bin/env sh", 0o755, 0, ""),
+        ("#! /bin/sh -e", 0o755, 0, ""),
+        ("#!/opt/none/python3", 0o755, 127, "/opt/none/python3: not found, and PROGRAM is run by it"),
+        ("#!/usr/bin/env no-such-thing", 0o755, 127, "no-such-thing: not found, and PROGRAM is run by it"),
+        ("#!/bin/sh", 0o644, (126, 127), "PROGRAM: may not be executed | PROGRAM: not found"),
+        (None, 0, 127, "PROGRAM: not found"),
+    ],
+)
+def test_probe_finds_a_program_that_cannot_run(
+    attempt: Path, shell: tuple[str, ...], first_line: str | None, mode: int, code: int | tuple[int, int], said: str
+) -> None:
+    program = attempt / "program"
+    if first_line is not None:
+        program.write_text(first_line + "\n")
+        program.chmod(mode)
+    command(attempt, str(program))
+    done = sh("probe.sh", attempt, attempt, env={"SLURMD_NODENAME": "n003"}, shell=shell)
+    assert done.returncode in (code if isinstance(code, tuple) else (code,))
+    assert done.stderr in [f"glaunch: n003: {text}\n".replace("PROGRAM", str(program)) if text else "" for text in said.split(" | ")]
+    assert (attempt / "out" / "n003.log").read_text() == ""
+
+
+def test_probe_says_what_else_is_missing(attempt: Path) -> None:
+    env = {"SLURMD_NODENAME": "n003"}
+    command(attempt, "sh", work_dir="/no/such/folder")
+    done = sh("probe.sh", attempt, attempt, env=env)
+    assert (done.returncode, done.stderr) == (72, "glaunch: n003: the working folder /no/such/folder is not there\n")
+    (attempt / "out").rename(attempt / "elsewhere")
+    done = sh("probe.sh", attempt, attempt, env=env)
+    assert (done.returncode, done.stderr) == (73, f"glaunch: n003: cannot write {attempt}/out/n003.log\n")
+
+
+def rank(
+    attempt: Path, number: int, *, shape: str = "2(x2),1", shell: tuple[str, ...] = ("dash",), **env: str
+) -> "subprocess.CompletedProcess[str]":
+    (attempt / "ordered").write_text("n003\nn002\nn001\n")
+    host = ("n003", "n003", "n002", "n002", "n001")[number]
+    values = {
+        "SLURM_PROCID": str(number),
+        "SLURM_LOCALID": str(number % 2),
+        "SLURM_NODEID": str(("n001", "n002", "n003").index(host)),
+        "SLURM_STEP_NUM_TASKS": "5",
+        "SLURM_STEP_TASKS_PER_NODE": shape,
+        "SLURMD_NODENAME": host,
+        **env,
+    }
+    return sh("task.sh", attempt, attempt, env=values, shell=shell)
+
+
+SHOW = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK"
+
+
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix")], ids=["dash", "bash"])
+def test_task_knows_who_it_is(attempt: Path, shell: tuple[str, ...]) -> None:
+    command(attempt, "sh", "-c", SHOW)
+    assert rank(attempt, 1, shape="1,2(x2)", shell=shell).stdout == "1 5 1 2 0\n"
+    assert rank(attempt, 4, shape="1,2(x2)", shell=shell).stdout == "4 5 0 1 2\n"
+    assert [line.split("\t")[:3] for line in (attempt / "ranks.d" / "n003").read_text().splitlines()] == [["1", "n003", "1"]]
+
+
+def test_task_makes_a_log_folder_that_is_closed_to_others(attempt: Path, tmp_path: Path) -> None:
+    logs = tmp_path / "logs of mine"
+    command(attempt, "sh", "-c", 'umask; ls -ld "$GLAUNCH_LOG_DIR"')
+    for number in (0, 1):
+        done = rank(attempt, number, GLAUNCH_LOG_DIR=str(logs))
+        mask, line = done.stdout.splitlines()
+        assert int(mask, 8) == os.umask(0o22)
+        assert line.startswith("drwx------")
+        assert done.stderr == ""
+
+
+@pytest.mark.parametrize("what", ["open", "link", "no place"])
+def test_task_refuses_a_log_folder_that_is_not_ours(attempt: Path, tmp_path: Path, what: str) -> None:
+    logs = tmp_path / "logs"
+    if what == "open":
+        logs.mkdir(mode=0o755)
+    elif what == "link":
+        logs.symlink_to("/tmp")
+    else:
+        logs = tmp_path / "none" / "logs"
+    command(attempt, "sh", "-c", 'echo "[${GLAUNCH_LOG_DIR-none}]"')
+    first, second = rank(attempt, 0, GLAUNCH_LOG_DIR=str(logs)), rank(attempt, 1, GLAUNCH_LOG_DIR=str(logs))
+    assert first.stdout == second.stdout == "[none]\n"
+    assert first.stderr.startswith("glaunch: n003: ")
+    assert first.stderr.endswith("the ranks here run without GLAUNCH_LOG_DIR\n")
+    assert second.stderr == "", "once a node"
+
+
+# --- ranks.sh
+
+
+def test_ranks_are_put_together_when_all_have_spoken(attempt: Path) -> None:
+    (attempt / "ordered").write_text("n002\nn001\n")
+    (attempt / "ranks.d" / "n002").write_text("1\tn002\t1\t11\n0\tn002\t0\t10\n")
+    assert sh("ranks.sh", attempt, 3, "all").returncode == 1
+    assert not (attempt / "ranks.tsv").exists()
+    (attempt / "ranks.d" / "n001").write_text("2\tn001\t0\t12\n")
+    assert sh("ranks.sh", attempt, 3, "all").returncode == 0
+    assert (attempt / "ranks.tsv").read_text() == "0\tn002\t0\t10\n1\tn002\t1\t11\n2\tn001\t0\t12\n"
+    assert sorted(path.name for path in attempt.iterdir()) == ["logs", "ordered", "out", "ranks.tsv"]
+
+
+def test_at_the_end_ranks_are_taken_as_they_are(attempt: Path) -> None:
+    (attempt / "ordered").write_text("n002\nn001\n")
+    assert sh("ranks.sh", attempt, 3).returncode == 1
+    (attempt / "ranks.d" / "n001").write_text("2\tn001\t0\t12\n")
+    assert sh("ranks.sh", attempt, 3).returncode == 0
+    assert (attempt / "ranks.tsv").read_text() == "2\tn001\t0\t12\n"
+
+
+# --- gather.sh
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "node" / "logs 'of' mine \\n"
+    folder.parent.mkdir()
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def gather(attempt: Path, logs: Path | str, cap: int = 10**6, *more: str) -> dict[str, object]:
+    done = sh("gather.sh", attempt, cap, *more, env={"GLAUNCH_LOG_DIR": str(logs), "SLURMD_NODENAME": "n003"})
+    assert (done.returncode, done.stderr) == (0, "")
+    (attempt / "manifest.jsonl").write_text(done.stdout)
+    assert len(load_manifest(attempt)) == 1
+    line: dict[str, object] = json.loads(done.stdout)
+    left = [path.name for path in (attempt / "logs").iterdir()]
+    assert left in ([], ["n003.tar.gz"]), "nothing half done stays"
+    return line
+
+
+def archived(attempt: Path) -> dict[str, bytes]:
+    with tarfile.open(attempt / "logs" / "n003.tar.gz") as archive:
+        files = {member.name.removeprefix("./"): archive.extractfile(member) for member in archive if member.isreg()}
+        return {name: file.read() for name, file in files.items() if file is not None}
+
+
+def test_gather_brings_all_home(attempt: Path, logs: Path) -> None:
+    (logs / "a b").mkdir()
+    (logs / "a b" / "rank 0.log").write_bytes(b"zero\n")
+    (logs / "-x\nü").write_bytes(b"odd\n")
+    line = gather(attempt, logs)
+    assert (line["host"], line["archive"], line["reason"]) == ("n003", "logs/n003.tar.gz", "")
+    assert line["size_bytes"] == (attempt / "logs" / "n003.tar.gz").stat().st_size
+    assert archived(attempt) == {"a b/rank 0.log": b"zero\n", "-x\nü": b"odd\n"}
+    assert logs.exists(), "the job goes on"
+
+
+def test_gather_at_the_end_leaves_nothing_on_the_node(attempt: Path, logs: Path) -> None:
+    (logs / "a").write_bytes(b"1")
+    assert gather(attempt, logs, 10**6, "last")["reason"] == ""
+    assert archived(attempt) == {"a": b"1"}
+    assert not logs.exists()
+
+
+def test_gather_keeps_to_its_cap(attempt: Path, logs: Path) -> None:
+    for age in range(12):
+        path = logs / f"rank{age:02d}.log"
+        path.write_bytes(bytes([65 + age]) * 10_000)
+        os.utime(path, (10**9 - age, 10**9 - age))
+    big = logs / "deep" / "big.log"
+    big.parent.mkdir()
+    big.write_bytes(b"<head" + b"." * 500_000 + b"tail>")
+    (logs / "newline\n").write_bytes(b"x")
+    line = gather(attempt, logs, 80_000, "last")
+    assert line["reason"] == "too-large"
+    detail = str(line["detail"])
+    assert "at most 80000 are gathered; cut to head and tail: ./deep/big.log; left out, oldest first:" in detail
+    files = archived(attempt)
+    assert sum(map(len, files.values())) <= 80_200
+    assert files["deep/big.log"].startswith(b"<head")
+    assert files["deep/big.log"].endswith(b"tail>")
+    kept = sorted(name for name in files if name.startswith("rank"))
+    assert kept == [f"rank{age:02d}.log" for age in range(len(kept))], "the newest are kept"
+    assert 4 <= len(kept) < 12
+    assert logs.exists(), "what was not taken stays"
+
+
+@pytest.mark.parametrize(
+    ("what", "detail"),
+    [("missing", "is not there: no rank made it"), ("open", "is not this user's own"), ("unset", "GLAUNCH_LOG_DIR is not set")],
+)
+def test_gather_of_no_logs_says_why(attempt: Path, logs: Path, what: str, detail: str) -> None:
+    if what == "open":
+        logs.chmod(0o755)
+    line = gather(attempt, "" if what == "unset" else logs.with_name("none") if what == "missing" else logs)
+    assert (line["archive"], line["reason"]) == ("", "no-logs")
+    assert str(line["detail"]).endswith(detail)
+
+
+def test_gather_that_cannot_write_says_so(attempt: Path, logs: Path) -> None:
+    (logs / "a").write_bytes(b"1")
+    (attempt / "logs").rmdir()
+    (attempt / "logs").write_text("no folder")
+    done = sh("gather.sh", attempt, 1000, "last", env={"GLAUNCH_LOG_DIR": str(logs), "SLURMD_NODENAME": "n003"})
+    assert json.loads(done.stdout)["reason"] == "broken"
+    assert (logs / "a").exists()
+
+
+# --- limit.sh and watch.sh
+
+
+def test_limit_returns_before_the_end_and_sees_a_raised_one(tmp_path: Path) -> None:
+    env = programs(
+        tmp_path / "bin",
+        scontrol="""n=$(cat "$COUNT" 2>/dev/null || echo 0); echo $((n + 1)) >"$COUNT"
+        [ "$n" -gt 0 ] && left=3 || left=5; [ "$n" -gt 1 ] && left=1
+        echo "JobId=7 JobName=x EndTime=2001-01-01T00:00:00"
+        echo "   StartTime=2020-01-01T00:00:00 EndTime=$(date -d "+$left seconds" +%Y-%m-%dT%H:%M:%S) Deadline=N/A\"""",
+    )
+    done = sh("limit.sh", 3, env={**env, "COUNT": str(tmp_path / "count"), "SLURM_JOB_ID": "7"})
+    assert done.returncode == 0
+    assert (tmp_path / "count").read_text().strip() == "3"
+
+
+@pytest.mark.parametrize("end", ["Unknown", ""])
+def test_limit_that_does_not_exist(tmp_path: Path, end: str) -> None:
+    env = programs(tmp_path / "bin", scontrol=f"echo '   StartTime=2020-01-01T00:00:00 EndTime={end} Deadline=N/A'")
+    assert sh("limit.sh", 3, env={**env, "SLURM_JOB_ID": "7"}).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("0: OSError: [Errno 98] Address already in use\n", 0),
+        ("0: [E] code: -98, name: EADDRINUSE, message: address already in use\n", 0),
+        ("7: OSError: [Errno 98] Address already in use\n", 1),
+        ("0: fine\n", 1),
+        ("", 1),
+    ],
+)
+def test_watch_reads_rank_0_only(attempt: Path, text: str, code: int) -> None:
+    (attempt / "out" / "n003.log").write_text("0: Address already in use\n" + text)
+    assert sh("watch.sh", attempt, 8, "n003", len("0: Address already in use\n")).returncode == code
