@@ -13,7 +13,7 @@ from glaunch.caller import terminal_width, user_name
 from glaunch.collect import collect
 from glaunch.errors import SlurmError
 from glaunch.evidence import load_plan, report_of
-from glaunch.follow import Ending, Follower
+from glaunch.follow import Ending, Follower, last_attempts
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
 from glaunch.job import Job
@@ -96,16 +96,42 @@ def _follow(
     watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
     ending = _interruptible(watch, watch.run)
     if ending is None:
-        talk(
-            f"detached: job {job_id} goes on.  back: glaunch logs -f {job_id}   what it does: glaunch status   end it: glaunch cancel {job_id}"
-        )
+        talk(f"detached: job {job_id} goes on")
+        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
     if ending.message:
         talk(ending.message)
-    made = finish(world, folder, job_id, ending.job)
+    fetch_missing(world, folder)
+    attempt = worst_attempt(folder)
+    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
     tell(job_text(made, terminal_width()))
+    if array:
+        talk(_tasks_in_words(folder))
+    talk(f"the same as a page: {save_report(folder, attempt, made)}")
     return ending.code, made, ending.told_by
+
+
+def worst_attempt(folder: Path) -> AttemptFolder | None:
+    """The attempt that a report is about: of an array the first task that failed, else the last."""
+    found = last_attempts(attempts(folder))
+    failed = [attempt for attempt in found if attempt.end is None or attempt.end.code]
+    chosen = failed or found[-1:]
+    return chosen[0] if chosen else None
+
+
+def _tasks_in_words(folder: Path) -> str:
+    found = last_attempts(attempts(folder))
+    bad = [attempt for attempt in found if attempt.end is None or attempt.end.code]
+    words = f"{len(found) - len(bad)} of {len(found)} array tasks ended well"
+    return words + (f"; not {', '.join(str(attempt.task) for attempt in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+
+
+def fetch_missing(world: World, folder: Path) -> None:
+    """After the end: over SSH the logs of the hosts that a job's own gather missed, of every attempt that is over."""
+    for attempt in last_attempts(attempts(folder)):
+        if attempt.start is not None and load_bundle(attempt.path, attempt.hosts).missing:
+            fetch(world, attempt)
 
 
 def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
@@ -121,40 +147,23 @@ def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending
         signal.signal(signal.SIGHUP, before)
 
 
-def finish(world: World, folder: Path, job_id: str, job: Job | None) -> JobReport:
-    """The end of a job: collect what its own gather missed, diagnose and report its last attempt."""
-    found = attempts(folder)
-    attempt = found[-1] if found else None
-    if attempt is not None and load_bundle(attempt.path, attempt.hosts).missing:
-        fetch(world, attempt)
-    return report(world, folder, attempt, job_id, job)
-
-
-def report(world: World, folder: Path, attempt: AttemptFolder | None, job_id: str, job: Job | None = None) -> JobReport:
-    """The report of one attempt; its page goes into the attempt's folder. `job`: what Slurm says of it, where that is known already."""
-    said = job or _job(world, job_id) or Job(job_id, "UNKNOWN")
-    made = report_of(folder, attempt, said)
-    save_report(folder, attempt, made)
-    return made
-
-
 def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) -> Path:
     """findings.json and report.html, beside what they speak of; returns the page's path."""
     place = attempt.path if attempt is not None else folder
     write_text(place / "findings.json", json.dumps(report_document(report), indent=1))
     page = place / "report.html"
     write_text(page, job_html(report, (shipped("templates") / "report" / "job.html.j2").read_text()))
-    talk(f"the report as a page: {page}")
     return page
 
 
-def _job(world: World, job_id: str) -> Job | None:
+def look_up(world: World, job_id: str) -> Job:
     """What Slurm, or its accounting, still knows of a job."""
     try:
-        return world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
+        job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
     except SlurmError as error:
         talk(error.message)
-        return None
+        job = None
+    return job or Job(job_id, "UNKNOWN")
 
 
 def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:

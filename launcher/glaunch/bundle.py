@@ -82,12 +82,7 @@ def _from_disk(attempt: Path, host: str, rows: Iterable[Row], limits: LogLimits)
 
 def _remark(row: Mapping[str, Any]) -> str:
     """What a row says besides that all is well."""
-    words = [str(row["detail"])] if row.get("detail") and not row.get("reason") else []
-    for key, meaning in (("cut", "cut to head and tail"), ("left_out", "left out")):
-        names = row.get(key)
-        if isinstance(names, list) and names:
-            words.append(f"{meaning}: {', '.join(map(str, names))}")
-    return "; ".join(words)
+    return str(row.get("detail", "")) if row.get("archive") else ""
 
 
 def validated(attempt: Path, host: str, how: str, limits: LogLimits, *, path: Path | None = None, note: str = "") -> HostLogs:
@@ -136,7 +131,8 @@ def _row(line: str) -> Mapping[str, Any] | None:
 
 
 def _is_gathered(row: Mapping[str, Any]) -> bool:
-    return row.get("how") == "gathered" and not row.get("reason")
+    """Home by the job's own step; with a reason as well where it had to leave something out."""
+    return row.get("how") == "gathered" and bool(row.get("archive"))
 
 
 def gathered_hosts(attempt: Path) -> frozenset[str]:

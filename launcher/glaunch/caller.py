@@ -55,7 +55,7 @@ def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], 
         groups=frozenset(map(_group, os.getgroups())),
         work_dir=_work_dir(environ),
         program=_program(script, settings, environ, must_exist=must_exist) + request.command[1:],
-        job_name=re.sub(r"[\x00-\x1f\x7f]", "_", Path(script).name.removesuffix(".py") or "job")[:128],
+        job_name=re.sub(r"[\x00-\x1f\x7f]", "_", re.sub(r"\.(py|sh)$", "", Path(script).name) or "job")[:128],
         environ=environ,
     )
 

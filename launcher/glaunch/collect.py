@@ -17,7 +17,8 @@ from typing import IO
 from glaunch.bundle import ARCHIVES, LogLimits, append_rows, archive_path, gathered_hosts, has_archive, host_row, load_bundle, validated
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.gateways.fan_out import Watchdog, fan_out
-from glaunch.gateways.ssh import Ssh, SshFailure, SshSettings, Target, open_ssh, targets
+from glaunch.gateways.ssh import Ssh, SshSettings, open_ssh, targets
+from glaunch.gateways.ssh_socket import SshFailure, Target
 from glaunch.logs import HostLogs, LogBundle
 
 __all__ = ["LocalFailure", "LogLimits", "collect", "load_bundle", "remote_command"]
@@ -73,7 +74,7 @@ def collect(
     _prepare(attempt)
     gathered = gathered_hosts(attempt)
     wanted = [target for target in targets(hosts, addresses) if target.host not in gathered]
-    done: set[str] = set()
+    done: dict[str, HostLogs] = {}
     with Watchdog() as watchdog:
         ssh = open_ssh(settings, watchdog)
         fetch = _Fetch(attempt, ssh, command, command_mark, log_dir, limits)
@@ -81,18 +82,27 @@ def collect(
         try:
             with contextlib.closing(results):
                 for target, result in results:
-                    append_rows(attempt, [host_row(result)])
-                    done.add(target.host)
+                    _write_down(attempt, [result])
+                    done[target.host] = result
                     if progress is not None:
                         progress(result)
         finally:
             _note_the_rest(attempt, [target.host for target in wanted if target.host not in done])
-    return load_bundle(attempt, hosts, limits=limits)
+    # the job's gather replaces the manifest when it ends, and a line of ours may go with it
+    found = load_bundle(attempt, hosts, limits=limits)
+    return LogBundle(found.attempt, tuple(host if host.where or host.archive else done.get(host.host, host) for host in found.hosts))
 
 
 def _note_the_rest(attempt: Path, hosts: Sequence[str]) -> None:
     rest = [HostLogs(host, "none", "", (), "not-attempted", "interrupted before this host was done") for host in hosts]
-    append_rows(attempt, [host_row(one) for one in rest if not has_archive(attempt, one.host)])
+    _write_down(attempt, [one for one in rest if not has_archive(attempt, one.host)])
+
+
+def _write_down(attempt: Path, hosts: Sequence[HostLogs]) -> None:
+    try:
+        append_rows(attempt, [host_row(host) for host in hosts])
+    except OSError as error:
+        raise LocalFailure(f"{attempt}: {error.strerror}") from error
 
 
 def _prepare(attempt: Path) -> None:

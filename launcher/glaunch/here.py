@@ -5,13 +5,16 @@ import subprocess
 import time
 from dataclasses import replace
 
-from glaunch.aftermath import report
+from glaunch.aftermath import look_up, save_report
+from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
+from glaunch.evidence import report_of
 from glaunch.hostlist import fold
 from glaunch.pipeline import World, decide_on, see, write
+from glaunch.report.job import job_text
 from glaunch.request import Request
 from glaunch.rundir import attempts
-from glaunch.talk import talk
+from glaunch.talk import talk, tell
 
 
 def run_here(world: World, request: Request) -> int:
@@ -46,6 +49,8 @@ def run_here(world: World, request: Request) -> int:
     )
     found = [attempt for attempt in attempts(folder) if attempt.end is not None]
     if found:
-        report(world, folder, found[-1], job_id)
+        made = report_of(folder, found[-1], look_up(world, job_id))
+        tell(job_text(made, terminal_width()))
+        talk(f"the same as a page: {save_report(folder, found[-1], made)}")
     talk(f"ended with exit code {done.returncode} after {time.time() - began_s:.0f} s")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -64,4 +64,6 @@ def in_words(job: Job) -> str:
     # `ReqNodeNotAvail,_UnavailableNodes:n006`: the code ends at the first comma
     code = job.reason.split(",")[0]
     said = REASONS.get(code)
-    return f"{state}: {said} ({job.reason})" if said else f"{state} ({job.reason})"
+    if said is None:
+        return f"{state} ({job.reason})"
+    return f"{said} ({job.reason})" if said.startswith("waits ") else f"{state}: {said} ({job.reason})"

@@ -97,11 +97,12 @@ def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tup
         name, equals, _ = words[at].partition("=")
         if name in takes_value and not (equals and not name.startswith("--")):
             at += 2 if takes_value[name] and not equals else 1
+            if at > len(words):
+                raise UsageError(f"{name} needs a value behind it", hint="all options: glaunch run --help")
         elif len(words[at]) > 2 and words[at][1] != "-" and takes_value.get(words[at][:2], False):  # -n64
             at += 1
         else:
             break
-    at = min(at, len(words))
     return tuple(words[start:at]), at
 
 

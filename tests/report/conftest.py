@@ -84,7 +84,7 @@ def _report(text: str) -> JobReport:
         plan=plan,
         exit_code=5,
         run_time_s=63.0,
-        granted=NODES[:2] + ("n003" + end,),
+        granted=(*NODES[:2], "n003" + end),
         ranks=tuple(RankRow(rank, NODES[rank // 8], rank % 8) for rank in range(24)),
         planned_cost=Cost(8, 60, 1, 2),
         granted_cost=Cost(8, 64, 1, 3),

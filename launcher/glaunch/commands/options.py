@@ -41,6 +41,9 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
 )
 
+PASSED = ("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+"""Options that are fields of a Request under the same name."""
+
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a launch and its words."""
@@ -84,12 +87,10 @@ def request_from(params: dict[str, Any]) -> Request:
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
         sbatch=tuple(_option(word) for word in params["sbatch"]),
-        **{
-            name: params[name]
-            for name in (
-                "mem partition account qos time name constraint exclude nodelist reservation dependency array exclusive requeue force".split()
-            )
-        },
+        exclusive=params["exclusive"],
+        requeue=params["requeue"],
+        force=params["force"],
+        **{name: params[name] for name in PASSED},
     )
 
 

@@ -24,16 +24,21 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
     from glaunch.commands.looking import chosen_attempt, the_one
+    from glaunch.evidence import report_of
     from glaunch.recover import reconcile
     from glaunch.report.documents import report_document
     from glaunch.report.job import job_text
+    from glaunch.talk import talk
 
     world = pipeline.open_world()
     submission = the_one(reconcile(world.slurm, world.history), job)
     attempt = chosen_attempt(submission, job)
-    report = aftermath.report(world, Path(submission.folder), attempt, submission.job_id)
+    folder = Path(submission.folder)
+    report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id))
+    page = aftermath.save_report(folder, attempt, report)
     if as_json:
         click.echo(json.dumps(report_document(report), indent=1))
     else:
         click.echo(job_text(report, terminal_width()), nl=False)
+        talk(f"the same as a page: {page}")
     return 0

@@ -125,7 +125,7 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
     deaths = list(_task_lines(facts))
     for death in _first(facts, deaths):
         exited = _EXIT.search(death.what)
-        rest = len({death.rank for death in deaths}) - 1 + death.others
+        rest = sum(one.others + 1 for one in deaths) - 1
         also = f"; {rest} more rank{'s' if rest > 1 else ''} ended badly" if rest > 0 else ""
         missing = _missing_program(facts)
         if missing is not None and exited and int(exited[1]) in (2, 13, 126, 127):

@@ -29,12 +29,21 @@ class Guard:
 class Watchdog:
     """One thread that acts at deadlines: shuts a socket, never waits. Use as a context."""
 
-    stopped: bool = False
     _heap: list[tuple[float, int, Guard]] = field(default_factory=list)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _count: Iterator[int] = field(default_factory=itertools.count)
     _thread: threading.Thread | None = None
     _closing: bool = False
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def stopped(self) -> bool:
+        """True once all is to end."""
+        return self._stop.is_set()
+
+    def pause(self, seconds: float) -> None:
+        """Wait, but not beyond a stop."""
+        self._stop.wait(seconds)
 
     def __enter__(self) -> "Watchdog":
         self._thread = threading.Thread(target=self._watch, name="glaunch-watchdog", daemon=True)
@@ -64,7 +73,7 @@ class Watchdog:
     def stop(self) -> None:
         """Act on everything that is guarded, now and from now on."""
         with self._wake:
-            self.stopped = True
+            self._stop.set()
             self._heap = [(float("-inf"), number, one) for _, number, one in self._heap]
             self._wake.notify()
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glaunch.errors import GlaunchError
 from glaunch.gateways.fan_out import Watchdog
 from glaunch.gateways.ssh_keys import Identities
+from glaunch.gateways.ssh_socket import SshFailure, Target, connected, shut
 from glaunch.parsers.known_hosts import KnownHosts, Trust, parse
 from glaunch.settings import Settings
 
@@ -39,6 +39,7 @@ REASONS = (
 _WINDOW = 2 << 20  # enough for a LAN; below 1 MiB a stream crawls
 _PACKET = 1 << 16
 _CHUNK = 1 << 17
+_LOOK_S = 0.25
 _JOIN_S = 2.0
 _TRIES = 4  # only where sshd dropped us before it said who it is (MaxStartups)
 _NO_JOB = ("pam_slurm", "no active jobs", "access denied by pam")
@@ -78,22 +79,6 @@ def ssh_settings(settings: Settings, *, user: str, home: str, agent: str = "") -
     )
 
 
-class SshFailure(GlaunchError):
-    """Why a host gave nothing: `reason` as in `logs.HostLogs`, the message what was seen."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A host by its Slurm name and by the address at which ssh reaches it (NodeAddr)."""
-
-    host: str
-    address: str
-
-
 @dataclass(slots=True)
 class Ssh:
     """What all connections of one fan-out share: settings, known hosts and keys, read once."""
@@ -115,30 +100,34 @@ class Ssh:
             try:
                 return self._once(target, command, sink, deadline)
             except _Dropped as dropped:
-                pause_s = random.uniform(0.2, 0.6) * 2**attempt  # noqa: S311
+                pause_s = random.uniform(0.1, 0.3) * 2**attempt  # noqa: S311
                 if attempt == _TRIES or self.watchdog.stopped or time.monotonic() + pause_s > deadline:
                     detail = f"{target.address}: sshd closed the connection at once ({dropped}), {attempt} times"
                     raise SshFailure("unreachable", detail) from None
-                time.sleep(pause_s)
+                self.watchdog.pause(pause_s)
 
     def _once(self, target: Target, command: str, sink: Callable[[bytes], None], deadline: float) -> int:
         import paramiko
 
-        sock = _connect(target, self.settings, deadline)
-        with contextlib.closing(sock), self.watchdog.guard(deadline, lambda: _shut(sock)) as guard:
-            try:
-                with (
-                    _transport(sock, target, self) as transport,
-                    contextlib.closing(transport.open_session(timeout=self.settings.auth_s)) as channel,
-                ):
-                    status = _read(channel, command, sink, self.settings.idle_s)
-            except (SshFailure, _Dropped, paramiko.SSHException, EOFError, OSError) as error:
-                if guard.fired:
-                    raise _late(target, self) from error
-                raise _classified(error, target) from error
-            if guard.fired:  # a connection that we cut looks like a clean end
-                raise _late(target, self)
-            return status
+        settings = self.settings
+        try:
+            with (
+                connected(target, settings.port, settings.connect_s, self.watchdog, deadline) as sock,
+                _transport(sock, target, self) as transport,
+                contextlib.closing(transport.open_session(timeout=settings.auth_s)) as channel,
+            ):
+                status = _read(channel, command, sink, settings.idle_s)
+        except (SshFailure, _Dropped, paramiko.SSHException, EOFError, OSError) as error:
+            self._in_time(target, deadline)
+            raise _classified(error, target) from error
+        self._in_time(target, deadline)  # a connection that we cut looks like a clean end
+        return status
+
+    def _in_time(self, target: Target, deadline: float) -> None:
+        if self.watchdog.stopped:
+            raise SshFailure("not-attempted", f"{target.address}: interrupted")
+        if time.monotonic() >= deadline:
+            raise SshFailure("timeout", f"{target.address}: not done within {self.settings.total_s:g} s")
 
 
 class _Dropped(Exception):
@@ -161,57 +150,6 @@ def open_ssh(settings: SshSettings, watchdog: Watchdog) -> Ssh:
     return Ssh(settings, known, Identities.load(settings.keys, settings.agent), watchdog)
 
 
-class _Socket(socket.socket):
-    """Acknowledges at once: with Nagle on the other side each small answer would wait 40 ms for a delayed ACK."""
-
-    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
-        data = super().recv(bufsize, flags)
-        if hasattr(socket, "TCP_QUICKACK"):  # Linux; not sticky, so after each read
-            with contextlib.suppress(OSError):
-                self.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-        return data
-
-
-def _connect(target: Target, settings: SshSettings, deadline: float) -> _Socket:
-    try:
-        found = socket.getaddrinfo(target.address, settings.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise SshFailure("unreachable", f"{target.address}: no such host ({error})") from error
-    failure = SshFailure("unreachable", f"{target.address}: no address")
-    for family, kind, protocol, _, address in found:
-        sock = _Socket(family, kind, protocol)
-        sock.settimeout(max(0.1, min(settings.connect_s, deadline - time.monotonic())))
-        try:
-            sock.connect(address)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        except OSError as error:
-            sock.close()
-            failure = _connect_failure(error, target, settings)
-        else:
-            return sock
-    raise failure
-
-
-def _connect_failure(error: OSError, target: Target, settings: SshSettings) -> SshFailure:
-    if isinstance(error, ConnectionRefusedError):
-        return SshFailure("refused", f"{target.address} port {settings.port}: connection refused: no sshd listens there")
-    if isinstance(error, TimeoutError):
-        return SshFailure("unreachable", f"{target.address} port {settings.port}: no answer within {settings.connect_s:g} s")
-    return SshFailure("unreachable", f"{target.address} port {settings.port}: {error.strerror or error}")
-
-
-def _shut(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-
-
-def _late(target: Target, ssh: Ssh) -> SshFailure:
-    if ssh.watchdog.stopped:
-        return SshFailure("not-attempted", f"{target.address}: interrupted")
-    return SshFailure("timeout", f"{target.address}: not done within {ssh.settings.total_s:g} s")
-
-
 @contextlib.contextmanager
 def _transport(sock: socket.socket, target: Target, ssh: Ssh) -> Iterator["Transport"]:
     """An authenticated transport on a host whose key is known; closed at the end."""
@@ -230,12 +168,13 @@ def _transport(sock: socket.socket, target: Target, ssh: Ssh) -> Iterator["Trans
         _prefer(transport, trust)
         _greet(transport, settings)
         key = transport.get_remote_server_key()
-        check_host_key(trust, key.get_name(), key.asbytes(), target)
+        check_host_key(trust, key.get_name(), key.asbytes(), target, ssh.known.problems)
         ssh.identities.authenticate(transport, settings.user)
         yield transport
     finally:
-        _shut(sock)  # first, so that closing does not wait for the reader's next look
+        shut(sock)  # first, so that closing does not wait for the reader's next look
         transport.close()
+        transport.packetizer.complete_handshake()  # ends the timer thread of a handshake that never ended
         if transport.ident is not None:
             transport.join(_JOIN_S)
 
@@ -278,8 +217,8 @@ def _prefer(transport: "Transport", trust: Trust) -> None:
     options.key_types = (*(name for name in types if name in known), *(name for name in types if name not in known))
 
 
-def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target) -> None:
-    """Raise SshFailure unless this very key is known for the host and not revoked."""
+def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target, problems: Sequence[str] = ()) -> None:
+    """Raise SshFailure unless this very key is known for the host and not revoked; `problems` are lines that could not be read."""
     for revoked in trust.revoked:
         if revoked.blob == blob:
             raise SshFailure("changed-host-key", f"{target.address} showed a {kind} key that {revoked.where} marks @revoked")
@@ -296,21 +235,31 @@ def check_host_key(trust: Trust, kind: str, blob: bytes, target: Target) -> None
         )
     others = ", ".join(sorted({key.type for key in trust.keys}))
     known = f"only its {others} key is known" if others else "no key of it is in your known_hosts"
-    raise SshFailure("unknown-host-key", f"{target.address} showed a {kind} key, and {known}; connect once with ssh and check it")
+    unread = f"; {problems[0]}" if problems else ""
+    raise SshFailure("unknown-host-key", f"{target.address} showed a {kind} key, and {known}; connect once with ssh and check it{unread}")
 
 
 def _read(channel: "Channel", command: str, sink: Callable[[bytes], None], idle_s: float) -> int:
-    channel.settimeout(idle_s)
+    channel.settimeout(_LOOK_S)
     channel.exec_command(command)
     channel.shutdown_write()
+    last = time.monotonic()
     while True:
-        data = channel.recv(_CHUNK)
-        while channel.recv_stderr_ready():  # both streams share one window: what nobody reads would stop the other
+        try:
+            data = channel.recv(_CHUNK)
+        except TimeoutError:
+            data = None
+        # both streams share one window: an stderr that nobody reads would stop the other
+        while channel.recv_stderr_ready():
             channel.recv_stderr(_CHUNK)
-        if not data:
-            break
-        sink(data)
-    return channel.recv_exit_status() if channel.status_event.wait(idle_s) else -1
+            last = time.monotonic()
+        if data:
+            last = time.monotonic()
+            sink(data)
+        elif data == b"":
+            return channel.recv_exit_status() if channel.status_event.wait(idle_s) else -1
+        elif time.monotonic() - last > idle_s:
+            raise TimeoutError(f"nothing came for {idle_s:g} s")
 
 
 def _classified(error: Exception, target: Target) -> Exception:

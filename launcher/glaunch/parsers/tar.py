@@ -138,7 +138,7 @@ def _records(raw: bytes) -> dict[str, str]:
     records: dict[str, str] = {}
     while raw:
         length, _, _ = raw.partition(b" ")
-        if not length.isdigit() or not len(length) < int(length) <= len(raw):
+        if not length.isdigit() or not len(length) < int(length) <= len(raw) or raw[int(length) - 1] != 0x0A:
             raise BrokenTar("a pax header cannot be read")
         key, equals, value = raw[len(length) + 1 : int(length) - 1].partition(b"=")
         if not equals:

@@ -5,11 +5,7 @@ import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 
-# C0 and C1 controls (ESC and CSI among them), line separators, marks that turn the direction of writing round, what no font shows
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e0fff]"
-)
+_BLANK_LETTERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters that no font shows
 
 
 _CELL_MAX = 32
@@ -18,11 +14,19 @@ _CELL_MAX = 32
 def clean(text: str, *, lines: bool = False) -> str:
     r"""`text` with all that a terminal would obey instead of show written out: ESC becomes `\x1b`, U+202E `\u202e`.
 
-    A byte that was no UTF-8 (a surrogate) becomes `\xNN`. With `lines`, newlines stay and tabs become blanks; else both are written out too.
+    A byte that was no UTF-8 (a surrogate) becomes `\xNN`. With `lines`, newlines stay and tabs become blanks;
+    else both are written out too.
     """
     if lines:
         return "\n".join(clean(line.expandtabs(8)) for line in text.replace("\r\n", "\n").split("\n"))
-    return _HIDDEN.sub(lambda found: _written_out(found[0]), text)
+    if text.isprintable() and not _BLANK_LETTERS.search(text):
+        return text
+    return "".join(letter if _shown(letter) else _written_out(letter) for letter in text)
+
+
+def _shown(letter: str) -> bool:
+    """Not so: controls, format characters (they turn the direction of writing round), line separators, surrogates, what is not assigned."""
+    return (letter.isprintable() or unicodedata.category(letter) == "Zs") and not _BLANK_LETTERS.match(letter)
 
 
 def _written_out(letter: str) -> str:
@@ -50,7 +54,7 @@ def clean_all(value: object) -> object:
 
 def columns(text: str) -> int:
     """How many columns a terminal needs for it: wide East Asian letters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(one) else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
+    return sum(0 if unicodedata.category(one) in ("Mn", "Me") else 2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def pad(text: str, width: int) -> str:

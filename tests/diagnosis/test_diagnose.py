@@ -1,0 +1,262 @@
+"""Rules of diagnosis on the words that a real Slurm 22.05.8 printed."""
+
+import dataclasses
+
+import pytest
+
+from glaunch.diagnosis.diagnose import diagnose
+from glaunch.diagnosis.facts import JobFacts, TextFile
+from glaunch.diagnosis.failures import first_failure
+from glaunch.diagnosis.finding import Finding
+from glaunch.hostlist import fold
+from glaunch.job import Job
+from glaunch.logs import HostLogs, LogBundle, RankRow
+from glaunch.placement.placement import Cost
+
+NODES = tuple(f"n{number:03d}" for number in range(8, 0, -1))
+RANKS = tuple(RankRow(rank, NODES[rank // 8], rank % 8) for rank in range(64))
+NEAR, FAR = Cost(8, 60, 1, 2), Cost(8, 72, 2, 4)
+
+GOOD = JobFacts(
+    job=Job("12", "COMPLETED"),
+    attempt="12.0.0",
+    program="python3",
+    tasks=64,
+    tasks_per_node=8,
+    pinned=True,
+    planned=NODES,
+    order=tuple((f"n{number:03d}", 16 - number) for number in range(16, 0, -1)),
+    granted=NODES,
+    planned_cost=NEAR,
+    granted_cost=NEAR,
+    best_cost=NEAR,
+    ranks=RANKS,
+    batch_log=TextFile("12.0.0/batch.log", "+  0 glaunch: gather (EXIT)\n"),
+    exit_code=0,
+    logs=LogBundle("/j/12.0.0", tuple(HostLogs(host, "gathered", f"logs/{host}.tar.gz", (), "", "") for host in NODES)),
+)
+
+
+def failed(log: str, state: str = "FAILED", code: int = 1, **changes: object) -> JobFacts:
+    job = Job("12", state, exit_code=code)
+    return dataclasses.replace(GOOD, job=job, exit_code=code, batch_log=TextFile("12.0.0/batch.log", log), **changes)  # type: ignore[arg-type]
+
+
+def codes(facts: JobFacts) -> list[str]:
+    return [finding.code for finding in diagnose(facts)]
+
+
+def only(facts: JobFacts, code: str) -> Finding:
+    found = [finding for finding in diagnose(facts) if finding.code == code]
+    assert len(found) == 1, (code, diagnose(facts))
+    return found[0]
+
+
+def test_a_good_job_has_notes_only_and_each_its_line() -> None:
+    found = diagnose(GOOD)
+    assert [(finding.code, finding.severity) for finding in found] == [("GL110", "note"), ("GL101", "note")]
+    assert found[0].title == "all 64 ranks ran where the plan's order puts them"
+    assert (found[0].where, found[0].evidence) == ("12.0.0/ranks.tsv:64", "63\tn001\t7")
+    assert found[1].title == "the job got the planned nodes: 2 leaves, 1 pod, 60 hops in all"
+
+
+def test_the_first_rank_that_exits_with_a_code() -> None:
+    facts = failed("srun: error: n006: task 17: Exited with exit code 5\nsrun: error: n001: tasks 56-63: Terminated\n", code=5)
+    finding = only(facts, "GL201")
+    assert finding.title == "rank 17 on n006 exited with code 5; 8 more ranks ended badly"
+    assert (finding.host, finding.rank, finding.where, finding.severity) == ("n006", 17, "12.0.0/batch.log:1", "error")
+    assert finding.evidence == "srun: error: n006: task 17: Exited with exit code 5"
+    assert diagnose(facts)[0] == finding, "the worst comes first"
+    assert first_failure(facts) == (17, "n006")
+
+
+def test_its_last_line_is_shown_with_its_place() -> None:
+    output = TextFile("12.0.0/out/n006.log", "17: step 1\n16: step 1\n17: ValueError: 5\n17: \n16: bye\n", first_line=100)
+    finding = only(failed("srun: error: n006: task 17: Exited with exit code 5\n", code=5, outputs=(output,)), "GL212")
+    assert (finding.where, finding.evidence, finding.rank) == ("12.0.0/out/n006.log:102", "ValueError: 5", 17)
+
+
+@pytest.mark.parametrize(
+    ("what", "title"),
+    [
+        ("Segmentation fault", "rank 2 on n008 died: Segmentation fault"),
+        ("Segmentation fault (core dumped)", "rank 2 on n008 died: Segmentation fault (core dumped)"),
+        ("Killed", "rank 2 on n008 died: Killed"),
+        ("Exited with exit code 139", "rank 2 on n008 exited with code 139 (128 + 11: SIGSEGV)"),
+    ],
+)
+def test_signals(what: str, title: str) -> None:
+    found = [finding for finding in diagnose(failed(f"srun: error: n008: task 2: {what}\n", code=139)) if finding.severity == "error"]
+    assert [finding.title for finding in found] == [title]
+
+
+def test_a_death_of_its_own_counts_before_those_that_slurm_caused() -> None:
+    log = "srun: error: n002: tasks 48-55: Killed\nsrun: error: n008: task 3: Aborted (core dumped)\n"
+    assert only(failed(log, code=134), "GL202").rank == 3
+
+
+LIMIT = """\
+slurmstepd-n001: error: *** JOB 141 ON n001 CANCELLED AT 2026-11-30T07:51:18 DUE TO TIME LIMIT ***
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+srun: forcing job termination
+srun: error: n001: tasks 56-63: Terminated
+srun: error: n004: task 33: Exited with exit code 1
+"""
+
+
+def test_the_time_limit_is_the_cause_and_not_the_ranks_that_died_of_it() -> None:
+    facts = failed(LIMIT, "TIMEOUT", 143)
+    assert [code for code in codes(facts) if code.startswith("GL2")] == ["GL205"]
+    finding = only(facts, "GL205")
+    assert (finding.where, finding.host) == ("12.0.0/batch.log:1", "n001")
+    assert first_failure(facts) is None
+    # a rank that failed before it is told as well
+    both = failed("srun: error: n006: task 17: Exited with exit code 5\n" + LIMIT, "TIMEOUT", 143)
+    assert [code for code in codes(both) if code.startswith("GL2")] == ["GL205", "GL201"]
+
+
+def test_without_a_line_the_state_is_the_evidence() -> None:
+    for state, code in (
+        ("TIMEOUT", "GL205"),
+        ("NODE_FAIL", "GL204"),
+        ("PREEMPTED", "GL211"),
+        ("OUT_OF_MEMORY", "GL203"),
+        ("BOOT_FAIL", "GL204"),
+    ):
+        finding = only(failed("", state, 0), code)
+        assert (finding.where, f"JobState={state}" in finding.evidence) == ("Slurm's answer about the job", True)
+
+
+def test_a_node_that_fails_and_memory_that_runs_out() -> None:
+    node = only(failed("srun: error: Node failure on n005\n", "NODE_FAIL"), "GL204")
+    assert (node.host, node.where) == ("n005", "12.0.0/batch.log:1")
+    line = "slurmstepd-n003: error: Detected 1 oom-kill event(s) in StepId=3.0. Some of your processes may have been killed."
+    memory = only(failed(f"srun: error: n003: task 40: Out Of Memory\n{line}\n", "OUT_OF_MEMORY"), "GL203")
+    assert memory.host == "n003"
+
+
+def test_a_cancelled_job_is_no_error() -> None:
+    found = diagnose(failed("slurmstepd-n001: error: *** JOB 63 ON n001 CANCELLED AT 2026-11-30T07:51:18 ***\n", "CANCELLED", 143))
+    assert [(finding.code, finding.severity) for finding in found if finding.code.startswith("GL2")] == [("GL206", "note")]
+
+
+def test_a_folder_that_the_nodes_cannot_see() -> None:
+    for job in (Job("9", "FAILED", "JobLaunchFailure"), Job("9", "FAILED", "NonZeroExitCode", exit_code=0, exit_signal=53)):
+        finding = only(JobFacts(job), "GL207")
+        assert "ExitCode=0:" in finding.evidence
+        assert "rundir.path" in finding.advice
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd-n001: error: execve(): /usr/bin/python3: No such file or directory",
+        "slurmstepd-n001: error: execve(): /usr/bin/python3: Permission denied",
+        "/usr/bin/sh: 1: python3: not found",
+        "/usr/bin/env: ‘python3’: No such file or directory",
+        "bash: line 1: python3: command not found",
+        "bash: ./train.py: /opt/python3: bad interpreter: No such file or directory",
+    ],
+)
+def test_a_program_that_the_node_does_not_have(line: str) -> None:
+    log = f"{line}\nsrun: error: n001: tasks 0-7: Exited with exit code {2 if 'execve' in line else 127}\n"
+    finding = only(failed(log, code=127), "GL208")
+    assert (finding.evidence, finding.where) == (line, "12.0.0/batch.log:1")
+    # the same line in a rank's own output
+    output = TextFile("12.0.0/out/n008.log", f"0: {line}\n")
+    finding = only(failed(log.split("\n", 1)[1], code=127, outputs=(output,)), "GL208")
+    assert finding.where == "12.0.0/out/n008.log:1"
+
+
+def test_ranks_that_never_started_though_srun_returned_zero() -> None:
+    log = "".join(f"srun: error: task {rank} launch failed: Slurmd could not connect IO\n" for rank in (4, 5))
+    finding = only(dataclasses.replace(GOOD, batch_log=TextFile("12.0.0/batch.log", log)), "GL209")
+    assert finding.title == "2 ranks never started, first rank 4: Slurmd could not connect IO"
+    assert finding.host == "n008"
+
+
+def test_a_failure_without_words() -> None:
+    finding = only(failed("", code=7), "GL210")
+    assert "exit code 7" in finding.title
+    assert "12.0.0/batch.log" in finding.advice
+    assert only(dataclasses.replace(GOOD, exit_code=7), "GL210"), "also where Slurm calls the job completed"
+
+
+def test_a_program_cannot_speak_in_slurms_name() -> None:
+    log = "train: srun: error: n006: task 17: Exited with exit code 5\nDUE TO TIME LIMIT\nwe expect an oom-kill here\n"
+    assert [code for code in codes(dataclasses.replace(GOOD, batch_log=TextFile("12.0.0/batch.log", log))) if code.startswith("GL2")] == []
+
+
+def test_other_nodes_than_planned() -> None:
+    other = ("n016", *NODES[:7])
+    worse = dataclasses.replace(GOOD, granted=other, granted_cost=FAR, ranks=(), pinned=False)
+    finding = only(worse, "GL102")
+    assert finding.severity == "warning"
+    assert "7 of 8 the same" in finding.title
+    assert "farther apart: 4 leaves, 2 pods, 72 hops in all instead of 2 leaves, 1 pod, 60 hops in all" in finding.title
+    assert finding.evidence == fold(other)
+    assert only(worse, "GL103").severity == "note"
+    assert only(dataclasses.replace(worse, granted_cost=NEAR), "GL102").severity == "note"
+    assert only(dataclasses.replace(worse, granted_cost=None), "GL102").severity == "note"
+
+
+def test_a_node_that_the_fabric_does_not_know() -> None:
+    finding = only(dataclasses.replace(GOOD, granted=(*NODES[:7], "x001"), ranks=()), "GL104")
+    assert (finding.host, finding.where) == ("x001", "12.0.0/ordered:8")
+
+
+def test_ranks_that_are_elsewhere() -> None:
+    swapped = tuple(dataclasses.replace(row, host={"n008": "n007", "n007": "n008"}.get(row.host, row.host)) for row in RANKS)
+    finding = only(dataclasses.replace(GOOD, ranks=swapped), "GL111")
+    assert finding.title == "16 ranks on another node than the order says, first rank 0: on n007 instead of n008"
+    assert (finding.where, finding.evidence) == ("12.0.0/ranks.tsv:1", "0\tn007\t0")
+
+
+def test_ranks_that_said_nothing() -> None:
+    finding = only(dataclasses.replace(GOOD, ranks=RANKS[:60]), "GL112")
+    assert finding.title == "4 ranks never said where they run, first rank 60"
+    assert finding.host == "n001"
+    assert only(dataclasses.replace(GOOD, ranks=()), "GL112").severity == "warning"
+    running = dataclasses.replace(GOOD, ranks=(), job=Job("12", "RUNNING"))
+    assert "GL112" not in codes(running), "it may still come"
+
+
+def test_the_last_node_may_carry_fewer_ranks() -> None:
+    assert only(dataclasses.replace(GOOD, tasks=60, ranks=RANKS[:60]), "GL110")
+
+
+def test_an_order_that_could_not_be_made() -> None:
+    line = "glaunch: no order: order.tsv is missing or empty; the ranks follow Slurm's own"
+    facts = dataclasses.replace(GOOD, granted=tuple(reversed(NODES)), batch_log=TextFile("12.0.0/batch.log", line), ranks=())
+    assert only(facts, "GL113").evidence == line
+
+
+def test_hosts_without_logs_are_told_once_a_reason() -> None:
+    gone = [
+        HostLogs("n001", "none", "", (), "unreachable", "10.77.1.1 port 22: no answer within 10 s", "manifest.jsonl:4"),
+        HostLogs("n002", "none", "", (), "unreachable", "10.77.1.2 port 22: no answer within 10 s", "manifest.jsonl:5"),
+        HostLogs("n003", "none", "", (), "changed-host-key", "n003 showed another key", "manifest.jsonl:6"),
+        HostLogs("n004", "none", "", (), "no-logs", "no folder"),
+        HostLogs("n005", "ssh", "logs/n005.tar.gz", (), "", "tar: file changed as we read it", "manifest.jsonl:7"),
+    ]
+    found = [
+        finding for finding in diagnose(dataclasses.replace(GOOD, logs=LogBundle("/j", tuple(gone)))) if finding.code.startswith("GL3")
+    ]
+    assert [(finding.code, finding.severity, finding.host, finding.where) for finding in found] == [
+        ("GL301", "warning", "n[001-002]", "12.0.0/manifest.jsonl:4"),
+        ("GL301", "warning", "n003", "12.0.0/manifest.jsonl:6"),
+        ("GL301", "note", "n004", "12.0.0/manifest.jsonl"),
+        ("GL302", "note", "n005", "12.0.0/manifest.jsonl:7"),
+    ]
+
+
+def test_no_finding_without_its_line() -> None:
+    for facts in (GOOD, failed(LIMIT, "TIMEOUT", 143), failed("", code=7), JobFacts(Job("1", "FAILED", "JobLaunchFailure"))):
+        for finding in diagnose(facts):
+            assert finding.where
+            assert finding.evidence
+            assert finding.severity in ("error", "warning", "note")
+
+
+def test_a_job_that_waits_has_no_findings() -> None:
+    assert diagnose(JobFacts(Job("1", "PENDING", "Resources"))) == ()

@@ -1,0 +1,101 @@
+"""A sandbox with accounting for the gateway's tests, used as the plain users ada and bob; RPCs are counted as root."""
+
+import os
+import re
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from glaunch.gateways.process import Completed, Run, Surroundings, run
+from glaunch.gateways.slurm import SlurmCommands
+from glaunch.sandbox.box import Sandbox
+from glaunch.sandbox.options import SandboxOptions
+
+PASSED_ON = ("LC_ALL", "SLURM_", "SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "GLAUNCH_")
+BOOKKEEPING = frozenset(
+    {"REQUEST_STATS_INFO", "MESSAGE_NODE_REGISTRATION_STATUS", "MESSAGE_EPILOG_COMPLETE", "REQUEST_COMPLETE_BATCH_SCRIPT"}
+)
+"""RPCs of sdiag itself and of slurmd."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """A real Slurm, and what a test does with it."""
+
+    sandbox: Sandbox
+
+    def surround(self, user: str = "ada") -> Callable[[Surroundings], Run]:
+        """The seam: every command runs on the sandbox's login host as `user`, in the folder and with the Slurm variables asked for."""
+
+        def surround(surroundings: Surroundings) -> Run:
+            env = {name: value for name, value in (surroundings.environment or {}).items() if name.startswith(PASSED_ON)}
+
+            def run_inside(argv: Sequence[str], stdin: str, timeout_s: float) -> Completed:
+                words = [*(["env", f"--chdir={surroundings.folder}"] if surroundings.folder else []), *argv]
+                done = run(self.sandbox.argv(words, user, env=env), stdin, timeout_s)
+                return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+
+            return run_inside
+
+        return surround
+
+    def gateway(self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 20) -> SlurmCommands:
+        """The gateway as `user` has it on the login host."""
+        return SlurmCommands(environ=environ or {}, surround=self.surround(user), timeout_s=timeout_s)
+
+    def ask(self, *argv: str, user: str = "root") -> str:
+        """What a command inside prints; it must succeed."""
+        done = self.sandbox.exec(argv, user, timeout_s=30)
+        assert done.code == 0, done
+        return done.stdout
+
+    def script(self, name: str, text: str, user: str = "ada") -> str:
+        """A program of the user's in the home; its path inside."""
+        path = f"/home/{user}/{name}"
+        done = self.sandbox.exec(
+            ["sh", "-c", f"mkdir -p '{os.path.dirname(path)}' && cat > '{path}' && chmod +x '{path}'"], user, stdin=f"#!/bin/sh\n{text}\n"
+        )
+        assert done.code == 0, done
+        return path
+
+    @contextmanager
+    def rpcs(self) -> Iterator[Counter[str]]:
+        """What the controller is asked inside the block, by type; filled when the block ends."""
+        counted: Counter[str] = Counter()
+        self.ask("sdiag", "--reset")
+        yield counted
+        section = self.ask("sdiag").split("statistics by message type")[1].split("\n\n")[0]
+        for name, count in re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", section, re.M):
+            if name not in BOOKKEEPING:
+                counted[name.removeprefix("REQUEST_")] += int(count)
+
+    @staticmethod
+    def until(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
+        """Wait for something that Slurm does by and by."""
+        end = time.monotonic() + within_s
+        while not what():
+            assert time.monotonic() < end, "it did not come about"
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One cluster of 8 nodes with 8 h100 each, on three tiers, with accounting, for all tests of this folder."""
+    if os.geteuid() != 0:
+        pytest.skip("a sandbox needs root")
+    from glaunch.sandbox.up import up
+
+    folder = Path("/var/tmp") / f"glaunch-test-gateway-{os.getpid()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the sandbox's guard outlives `up`: that is what it is for
+        sandbox = up(SandboxOptions(dir=folder, shape="core:1 spine:2 leaf:2 node:2", accounting=True))
+    try:
+        yield Live(sandbox)
+    finally:
+        sandbox.down()

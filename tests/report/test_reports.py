@@ -1,0 +1,187 @@
+"""Whole outputs, byte for byte, and one hostile text through every sink.
+
+To write the golden files anew after a meant change: `GLAUNCH_GOLDEN=write pytest tests/report`, then read the diff.
+"""
+
+import dataclasses
+import html.parser
+import json
+import os
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from glaunch.diagnosis.finding import Finding
+from glaunch.job import Job
+from glaunch.placement.placement import Cost
+from glaunch.plan import Plan, RankLayout
+from glaunch.report.documents import plan_document, plan_from_document, report_document
+from glaunch.report.html import job_html
+from glaunch.report.job import JobReport, job_text
+from glaunch.report.jobs import JobLine, jobs_text
+from glaunch.report.plan import plan_text, read_as, shape
+from glaunch.report.text import columns
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GLAUNCH_GOLDEN") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def lines_of(jobs: list[tuple[str, str, str]]) -> list[JobLine]:
+    return [
+        JobLine(f"s{number}", job, name, None, "runs", where, 60.0 * number, f"/home/ada/{name}")
+        for number, (job, name, where) in enumerate(jobs)
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_plan_in_a_terminal(plan: Plan, width: int) -> None:
+    text = plan_text(plan, width, now_s=plan.cluster_taken_at_s + 30)
+    assert all(columns(line) <= width for line in text.splitlines()), text
+    golden(f"plan-{width}.txt", text)
+
+
+def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
+    layout = RankLayout(tasks=60, nodes=8, tasks_per_node=8, gpus_per_node=8, gpu_type="")
+    text = plan_text(dataclasses.replace(plan, mode="order", mode_why="only 3 of 8 nodes are free", placement=None, layout=layout))
+    golden("plan-order.txt", text)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_report_in_a_terminal(report: JobReport, width: int) -> None:
+    golden(f"report-{width}.txt", job_text(report, width))
+
+
+def test_report_of_a_job_that_waits(queued_report: JobReport, template: str) -> None:
+    golden("report-queued.txt", job_text(queued_report))
+    assert "PENDING" in job_html(queued_report, template)
+
+
+def test_report_in_a_browser(report: JobReport, template: str) -> None:
+    golden("report.html", job_html(report, template))
+
+
+def test_report_and_plan_for_programs(report: JobReport, plan: Plan) -> None:
+    golden("plan.json", json.dumps(plan_document(plan), indent=1) + "\n")
+    golden("report.json", json.dumps(report_document(report), indent=1) + "\n")
+
+
+def test_hostile_texts_in_a_terminal(evil_plan: Plan, evil_report: JobReport) -> None:
+    golden("evil-plan.txt", plan_text(evil_plan))
+    golden("evil-report.txt", job_text(evil_report))
+    evil = evil_plan.name
+    golden("evil-jobs.txt", jobs_text(lines_of([(evil, evil, evil), ("12", "train", "n[001-008]")])))
+
+
+def test_hostile_texts_in_a_browser(evil_report: JobReport, template: str) -> None:
+    golden("evil-report.html", job_html(evil_report, template))
+
+
+@pytest.mark.parametrize("sink", ["plan", "report", "jobs", "html"])
+def test_nothing_hostile_comes_through(evil_plan: Plan, evil_report: JobReport, template: str, sink: str) -> None:
+    evil = evil_plan.name
+    sinks: dict[str, Callable[[], str]] = {
+        "plan": lambda: plan_text(evil_plan),
+        "report": lambda: job_text(evil_report),
+        "jobs": lambda: jobs_text(lines_of([(evil, evil, evil)]), 120),
+        "html": lambda: job_html(evil_report, template),
+    }
+    text = sinks[sink]()
+    assert text.encode()
+    for line in text.split("\n"):
+        for letter in line:
+            assert unicodedata.category(letter) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}, (line, letter)
+    assert r"\x1b]8;;http://x" in text
+
+
+class _Page(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+def test_the_page_has_no_element_that_a_text_brought(report: JobReport, evil_report: JobReport, template: str) -> None:
+    good, evil = _Page(), _Page()
+    good.feed(job_html(report, template))
+    evil.feed(job_html(evil_report, template))
+    assert evil.tags == good.tags
+    assert "script" not in evil.tags
+    names = {name for name, _ in evil.attributes}
+    assert not {name for name in names if name.startswith("on") or name in ("src", "href", "style")}
+    policy = [value for name, value in evil.attributes if name == "content" and value and "default-src" in value]
+    assert policy == ["default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"]
+
+
+def test_json_keeps_the_raw_text_and_no_terminal_obeys_it(evil_plan: Plan, evil_report: JobReport) -> None:
+    for document in (plan_document(evil_plan), report_document(evil_report)):
+        text = json.dumps(document)
+        assert text.isascii()
+        assert all(ord(letter) >= 0x20 for letter in text)
+    assert json.loads(json.dumps(plan_document(evil_plan)))["name"] == evil_plan.name
+
+
+def test_a_plan_comes_back_from_its_document(plan: Plan, evil_plan: Plan) -> None:
+    for one in (plan, evil_plan):
+        assert plan_from_document(json.loads(json.dumps(plan_document(one))), "plan.json") == one
+    bare = dataclasses.replace(plan, placement=None, best_possible=None, time_limit_s=None, order=())
+    assert plan_from_document(json.loads(json.dumps(plan_document(bare))), "plan.json") == bare
+
+
+def test_how_the_line_was_read() -> None:
+    assert read_as(("train.py", "--lr", "1e-3")) == "train.py gets: --lr 1e-3"
+    assert read_as(("train.py", "a b", "$x")) == "train.py gets: 'a b' '$x'"
+    assert read_as(("train.py",)) == "train.py gets no arguments"
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (RankLayout(64, 8, 8, 8, ""), "8 nodes × 8 GPUs = 64 ranks"),
+        (RankLayout(8, 1, 8, 8, "h100"), "1 node × 8 GPUs (h100) = 8 ranks"),
+        (RankLayout(1, 1, 1, 1, ""), "1 node × 1 GPU = 1 rank"),
+        (RankLayout(60, 8, 8, 8, ""), "8 nodes × 8 GPUs, 60 ranks: 8 a node, 4 on the last"),
+        (RankLayout(16, 2, 8, 4, ""), "2 nodes × 4 GPUs, 16 ranks, 8 a node"),
+        (RankLayout(16, 2, 8, 0, ""), "2 nodes, 16 ranks, 8 a node"),
+    ],
+)
+def test_the_shape_says_both_nodes_and_ranks(plan: Plan, layout: RankLayout, words: str) -> None:
+    assert shape(dataclasses.replace(plan, layout=layout)) == words
+
+
+def test_the_report_says_what_is_known_and_no_more(report: JobReport, template: str) -> None:
+    good = dataclasses.replace(report, job=Job("12", "COMPLETED"), exit_code=0, findings=(), tails=(), logs=None, planned_cost=None)
+    text, page = job_text(good), job_html(good, template)
+    assert text.startswith("job 12 (train): COMPLETED, exit code 0, after 1 min\n")
+    assert 'class="good"' in page
+    assert "planned" not in text
+    assert "findings" not in text
+    assert "at best    2 leaves in 1 pod, 60 hops in all" in text
+
+
+def test_many_hosts_do_not_fill_the_screen(report: JobReport) -> None:
+    assert report.logs is not None
+    hosts = tuple(dataclasses.replace(report.logs.hosts[index % 2], host=f"n{index:03d}") for index in range(100)) + report.logs.hosts[2:]
+    text = job_text(dataclasses.replace(report, logs=dataclasses.replace(report.logs, hosts=hosts)))
+    assert "and 69 more hosts whose logs are home" in text
+    assert "unreachable: 10.77.1.3" in text, "those that are missing are always shown"
+
+
+def test_a_finding_wraps_and_keeps_its_parts(report: JobReport) -> None:
+    finding = Finding("GL102", "warning", "word " * 40, "", None, "12.0.0/ordered:1", "evidence " * 20, "advice " * 20)
+    text = job_text(dataclasses.replace(report, findings=(finding,), granted_cost=Cost(0, 0, 1, 1)), 60)
+    assert all(len(line) <= 60 for line in text.splitlines() if "n003" not in line and "/home/ada" not in line)
+    assert text.count("word") == 40
+    assert text.count("evidence") == text.count("advice") == 20
