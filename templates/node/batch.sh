@@ -65,7 +65,7 @@ slurm_order() {
 
 probe() {
     # shellcheck disable=SC2016 # $1 is for the shell over there
-    each 60 sh -c '[ -r "$1/node/probe.sh" ] || { echo "glaunch: $SLURMD_NODENAME: does not see $1" >&2; exit 73; }
+    each 60 sh -c '[ -r "$1/node/probe.sh" ] || { printf "glaunch: %s: does not see %s\\n" "$SLURMD_NODENAME" "$1" >&2; exit 73; }
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 

@@ -75,7 +75,7 @@ lists=$work awk -v cap="$cap" '
     used + size <= cap { used += size; print path >(work "/take"); next }
     { print path >(work "/left") }
 ' "$work/all"
-: >>"$work/big" && : >>"$work/take" && : >>"$work/left"
+touch "$work/big" "$work/take" "$work/left"
 half=$((cap / 8))
 while IFS= read -r path; do
     mkdir -p "$work/cut/${path%/*}" && {

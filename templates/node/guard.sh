@@ -5,12 +5,14 @@
 #
 # A chain of symbolic links: making one is atomic and carries its content, and nothing is ever removed, so there is no moment
 # in which two jobs both believe that they are the one.
+say() { printf 'glaunch: %s\n' "$*" >&2; }
+
 folder=$1
 guard=$folder/guard.${SLURM_ARRAY_TASK_ID:-0}
 tries=0
 until ln -s "$SLURM_JOB_ID" "$guard" 2>/dev/null; do
     owner=$(readlink "$guard") || {
-        echo "glaunch: cannot write in $folder" >&2
+        say "cannot write in $folder"
         exit 1
     }
     [ "$owner" != "$SLURM_JOB_ID" ] || exit 0 # this very job, run again after a requeue
@@ -22,7 +24,7 @@ until ln -s "$SLURM_JOB_ID" "$guard" 2>/dev/null; do
             sleep "${GLAUNCH_GUARD_PAUSE_S:-5}"
             continue
         fi
-        echo "glaunch: Slurm does not say whether job $owner is over; going on" >&2
+        say "Slurm does not say whether job $owner is over; going on"
         answer=
         ;;
     esac
@@ -30,7 +32,7 @@ until ln -s "$SLURM_JOB_ID" "$guard" 2>/dev/null; do
     state=$(printf '%s\n' "$answer" | awk -v owner="$owner" '$1 == owner { print $2; exit }')
     case $state in
     PENDING | CONFIGURING | RUNNING | SUSPENDED | STOPPED | RESIZING | SIGNALING | COMPLETING | STAGE_OUT | REQUEUE* | SPECIAL_EXIT | RESV_DEL_HOLD)
-        echo "glaunch: job $owner runs the same submission and is not over; job $SLURM_JOB_ID stops here (scancel $owner, or wait)" >&2
+        say "job $owner runs the same submission and is not over; job $SLURM_JOB_ID stops here (scancel $owner, or wait)"
         exit 1
         ;;
     esac

@@ -9,9 +9,11 @@
 attempt=$1 order=$2 nodes=$3 tasks=$4 per_node=$5
 export LC_ALL=C
 
+say() { printf 'glaunch: %s\n' "$*" >&2; }
+
 no_order() {
     rm -f "$attempt/hosts.part" "$attempt/ordered.part"
-    echo "glaunch: no order: $1; the ranks follow Slurm's own" >&2
+    say "no order: $1; the ranks follow Slurm's own"
     exit 1
 }
 
@@ -23,7 +25,7 @@ awk -F '\t' '
     no_order "the table could not be read"
 
 unknown=$(awk -F '\t' 'NR == FNR { known[$1]; next } !($1 in known) { n++ } END { print n + 0 }' "$order" "$attempt/ordered.part")
-[ "$unknown" -eq 0 ] || echo "glaunch: $unknown of the granted nodes are not in the plan's order; they come last" >&2
+[ "$unknown" -eq 0 ] || say "$unknown of the granted nodes are not in the plan's order; they come last"
 
 awk -v tasks="$tasks" -v per_node="$per_node" '
     { for (i = 0; i < per_node && tasks > 0; i++) { print; tasks-- } }

@@ -7,13 +7,15 @@
 attempt=$1 folder=$2 host=${SLURMD_NODENAME:-$(uname -n)}
 
 told() {
-    echo "glaunch: $host: $2" >&2
+    printf 'glaunch: %s: %s\n' "$host" "$2" >&2
     exit "$1"
 }
 
-{ : >>"$attempt/out/$host.log"; } 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
+# in a subshell: a redirection that fails ends the whole shell where the command is ":"
+(: >>"$attempt/out/$host.log") 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
+[ -r "$folder/command.sh" ] || told 73 "cannot read $folder/command.sh"
 # shellcheck source=/dev/null
-. "$folder/command.sh" || told 73 "cannot read $folder/command.sh"
+. "$folder/command.sh"
 cd "${gl_work_dir:-.}" 2>/dev/null || told 72 "the working folder $gl_work_dir is not there"
 
 program=$(command -v "$1") || told 127 "$1: not found"

@@ -20,7 +20,7 @@ LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | 
 export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
 
 # One speaks for the node, or every line would come once a rank
-say() { [ "$LOCAL_RANK" != 0 ] || echo "glaunch: $gl_host: $*" >&2; }
+say() { [ "$LOCAL_RANK" != 0 ] || printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 
 # The log folder lies in a place where all users may write, so a folder that is there already must be this user's and closed to
 # others. The program runs without it rather than into a stranger's.
@@ -48,6 +48,6 @@ printf '%s\t%s\t%s\t%s\n' "$RANK" "$gl_host" "$LOCAL_RANK" "$$" >>"$gl_attempt/r
 
 # The program and its arguments stand in a file, not on srun's command line: srun takes a lone ":" for the start of another job
 # shellcheck source=/dev/null
-. "$gl_folder/command.sh" || exit 73
+. "$gl_folder/command.sh"
 cd "${gl_work_dir:-.}" || exit 72
 exec "$@"

@@ -1,207 +1,101 @@
-"""A real sshd on loopback with throw-away keys, and a proxy in front of it that misbehaves on purpose."""
+"""A sandbox with accounting for the gateway's tests, used as the plain users ada and bob; RPCs are counted as root."""
 
-import contextlib
 import os
-import pwd
-import shutil
-import socket
-import subprocess
-import threading
+import re
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from glaunch.gateways.ssh import SshSettings
+from glaunch.gateways.process import Completed, Run, Surroundings, run
+from glaunch.gateways.slurm import SlurmCommands
+from glaunch.sandbox.box import Sandbox
+from glaunch.sandbox.options import SandboxOptions
 
-ADDRESSES = tuple(f"127.0.0.{number}" for number in range(1, 9))
-
-
-@dataclass
-class Sshd:
-    """`port` on every one of ADDRESSES; `folder` holds keys and known_hosts."""
-
-    folder: Path
-    port: int
-    user: str
-
-    def settings(self, **changes: object) -> SshSettings:
-        """Settings with which everything works, changed as a test wants."""
-        known, key = str(self.folder / "known_hosts"), str(self.folder / "id_ed25519")
-        return SshSettings(**{"user": self.user, "known_hosts": (known,), "keys": (key,), "port": self.port, "total_s": 20.0, **changes})  # type: ignore[arg-type]
-
-    def host_key(self) -> str:
-        """Type and key of the server, as known_hosts has them."""
-        return " ".join((self.folder / "host_key.pub").read_text().split()[:2])
-
-    def known_hosts(self, *lines: str) -> str:
-        """A known_hosts file of its own; returns its path."""
-        path = self.folder / f"known_hosts.{time.monotonic_ns()}"
-        path.write_text("\n".join(lines) + "\n")
-        return str(path)
+PASSED_ON = ("LC_ALL", "SLURM_", "SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "GLAUNCH_")
+BOOKKEEPING = frozenset(
+    {"REQUEST_STATS_INFO", "MESSAGE_NODE_REGISTRATION_STATUS", "MESSAGE_EPILOG_COMPLETE", "REQUEST_COMPLETE_BATCH_SCRIPT"}
+)
+"""RPCs of sdiag itself and of slurmd."""
 
 
-def keygen(path: Path, *options: str) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, *options, "-f", str(path)], check=True, timeout=10)
+@dataclass(frozen=True)
+class Live:
+    """A real Slurm, and what a test does with it."""
 
+    sandbox: Sandbox
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    def surround(self, user: str = "ada") -> Callable[[Surroundings], Run]:
+        """The seam: every command runs on the sandbox's login host as `user`, in the folder and with the Slurm variables asked for."""
+
+        def surround(surroundings: Surroundings) -> Run:
+            env = {name: value for name, value in (surroundings.environment or {}).items() if name.startswith(PASSED_ON)}
+
+            def run_inside(argv: Sequence[str], stdin: str, timeout_s: float) -> Completed:
+                words = [*(["env", f"--chdir={surroundings.folder}"] if surroundings.folder else []), *argv]
+                done = run(self.sandbox.argv(words, user, env=env), stdin, timeout_s)
+                return Completed(tuple(argv), done.code, done.stdout, done.stderr)
+
+            return run_inside
+
+        return surround
+
+    def gateway(self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 20) -> SlurmCommands:
+        """The gateway as `user` has it on the login host."""
+        return SlurmCommands(environ=environ or {}, surround=self.surround(user), timeout_s=timeout_s)
+
+    def ask(self, *argv: str, user: str = "root") -> str:
+        """What a command inside prints; it must succeed."""
+        done = self.sandbox.exec(argv, user, timeout_s=30)
+        assert done.code == 0, done
+        return done.stdout
+
+    def script(self, name: str, text: str, user: str = "ada") -> str:
+        """A program of the user's in the home; its path inside."""
+        path = f"/home/{user}/{name}"
+        done = self.sandbox.exec(
+            ["sh", "-c", f"mkdir -p '{os.path.dirname(path)}' && cat > '{path}' && chmod +x '{path}'"], user, stdin=f"#!/bin/sh\n{text}\n"
+        )
+        assert done.code == 0, done
+        return path
+
+    @contextmanager
+    def rpcs(self) -> Iterator[Counter[str]]:
+        """What the controller is asked inside the block, by type; filled when the block ends."""
+        counted: Counter[str] = Counter()
+        self.ask("sdiag", "--reset")
+        yield counted
+        section = self.ask("sdiag").split("statistics by message type")[1].split("\n\n")[0]
+        for name, count in re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", section, re.M):
+            if name not in BOOKKEEPING:
+                counted[name.removeprefix("REQUEST_")] += int(count)
+
+    @staticmethod
+    def until(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
+        """Wait for something that Slurm does by and by."""
+        end = time.monotonic() + within_s
+        while not what():
+            assert time.monotonic() < end, "it did not come about"
+            time.sleep(0.1)
 
 
 @pytest.fixture(scope="session")
-def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """One sshd for all tests. `id_noisy` is a key whose login shell prints a banner first, `id_stranger` one that it does not know."""
-    program = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
-    assert program, "install openssh-server (apt-get install openssh-server): these tests talk to a real sshd"
-    folder = tmp_path_factory.mktemp("sshd")
-    for name in ("host_key", "id_ed25519", "id_noisy", "id_stranger", "other_host_key"):
-        keygen(folder / name)
-    noisy = 'command="echo welcome to the centre; echo careful >&2; exec /bin/sh -c \\"$SSH_ORIGINAL_COMMAND\\"" '
-    public = (folder / "id_ed25519.pub").read_text()
-    (folder / "authorized_keys").write_text(public + noisy + (folder / "id_noisy.pub").read_text())
-    port, user = free_port(), pwd.getpwuid(os.getuid()).pw_name
-    (folder / "config").write_text(
-        "\n".join(
-            [
-                *(f"ListenAddress {address}:{port}" for address in ADDRESSES),
-                f"HostKey {folder}/host_key",
-                f"AuthorizedKeysFile {folder}/authorized_keys",
-                "PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nKbdInteractiveAuthentication no",
-                "PermitRootLogin yes\nMaxStartups 100\nLogLevel VERBOSE",
-            ]
-        )
-    )
-    Path("/run/sshd").mkdir(exist_ok=True)
-    names = ",".join(f"[{address}]:{port}" for address in ADDRESSES)
-    one = Sshd(folder, port, user)
-    (folder / "known_hosts").write_text(f"{names} {one.host_key()}\n")
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([program, "-D", "-e", "-f", str(folder / "config")], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One cluster of 8 nodes with 8 h100 each, on three tiers, with accounting, for all tests of this folder."""
+    if os.geteuid() != 0:
+        pytest.skip("a sandbox needs root")
+    from glaunch.sandbox.up import up
+
+    folder = Path("/var/tmp") / f"glaunch-test-gateway-{os.getpid()}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # the sandbox's guard outlives `up`: that is what it is for
+        sandbox = up(SandboxOptions(dir=folder, shape="core:1 spine:2 leaf:2 node:2", accounting=True))
     try:
-        _wait(port)
-        yield one
+        yield Live(sandbox)
     finally:
-        process.terminate()
-        process.wait(10)
-
-
-def _wait(port: int) -> None:
-    end = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:  # noqa: PERF203
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.02)
-        else:
-            return
-
-
-@dataclass
-class Proxy:
-    """Passes bytes from clients to an sshd, and what `fault` says happens to those that come back: its argument is the count so far."""
-
-    target: int
-    fault: Callable[[int], str]
-    """pass, freeze or cut, after so many bytes of answers."""
-    server: socket.socket = field(default_factory=socket.socket)
-    connections: int = 0
-    _open: list[socket.socket] = field(default_factory=list)
-    _threads: list[threading.Thread] = field(default_factory=list)
-    _over: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def port(self) -> int:
-        return int(self.server.getsockname()[1])
-
-    def __enter__(self) -> "Proxy":
-        self.server.bind(("127.0.0.1", 0))
-        self.server.listen()
-        self._start(self._accept)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for one in (self.server, *self._open):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-            one.close()
-        for thread in self._threads:
-            thread.join(5)
-            assert not thread.is_alive()
-
-    def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self.server.accept()
-            except OSError:
-                return
-            self.connections += 1
-            self._open.append(client)
-            if self.fault(0) == "cut":
-                client.close()
-                continue
-            if self.fault(0) == "freeze":
-                continue
-            behind = socket.create_connection(("127.0.0.1", self.target), 5)
-            self._open.append(behind)
-            self._start(self._pass, client, behind, lambda _: "pass")
-            self._start(self._pass, behind, client, self.fault)
-
-    def _pass(self, source: socket.socket, sink: socket.socket, fault: Callable[[int], str]) -> None:
-        seen = 0
-        try:
-            while data := source.recv(4096):
-                seen += len(data)
-                what = fault(seen)
-                if what == "freeze":
-                    self._over.wait(30)
-                    return
-                if what == "cut":
-                    break
-                sink.sendall(data)
-        except OSError:
-            pass
-        for one in (source, sink):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-
-
-@pytest.fixture
-def proxy(sshd: Sshd) -> Iterator[Callable[[Callable[[int], str]], tuple[Proxy, SshSettings]]]:
-    """proxy(fault) → the proxy, running, and settings that go through it and know its key."""
-    running: list[Proxy] = []
-
-    def make(fault: Callable[[int], str]) -> tuple[Proxy, SshSettings]:
-        one = Proxy(sshd.port, fault).__enter__()
-        running.append(one)
-        known = sshd.known_hosts(f"[127.0.0.1]:{one.port} {sshd.host_key()}")
-        return one, sshd.settings(port=one.port, known_hosts=(known,))
-
-    yield make
-    for one in running:
-        one.__exit__()
-
-
-@pytest.fixture(autouse=True)
-def no_thread_left() -> Iterator[None]:
-    """What connects must not leave threads behind."""
-    before = set(threading.enumerate())
-    yield
-    end = time.monotonic() + 5
-    while (left := {thread for thread in threading.enumerate() if thread not in before}) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not left
+        sandbox.down()

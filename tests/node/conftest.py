@@ -4,21 +4,24 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.plans import load_templates, make_plan
 
 from glaunch import rundir
 from glaunch.gateways.process import Completed
+from glaunch.plan import Option
 from glaunch.sandbox.box import Sandbox
 from glaunch.sandbox.options import SandboxOptions
 from glaunch.sandbox.packages import missing
 from glaunch.sandbox.up import up
 from glaunch.script import Ending, render
+from glaunch.tuning import Variable
 
 ADA = 2001
 
@@ -33,11 +36,34 @@ class Jobs:
     def ada(self, *command: str, timeout_s: float = 60.0, env: dict[str, str] | None = None) -> Completed:
         return self.box.exec(command, "ada", timeout_s=timeout_s, env=env)
 
-    def make(self, argv: tuple[str, ...], name: str = "", ending: Ending | None = None, arrange: bool = True, **shape: Any) -> Path:
+    def make(
+        self,
+        argv: tuple[str, ...],
+        *,
+        name: str = "",
+        ending: Ending | None = None,
+        arrange: bool = True,
+        nodes: int = 2,
+        per_node: int = 2,
+        tasks: int | None = None,
+        time: str = "5",
+        more: Sequence[Option] = (),
+        variables: Sequence[Variable] = (),
+        work_dir: str = "/home/ada",
+    ) -> Path:
         """Write a submission's folder as glaunch does; its path out here."""
         name = name or f"job{next(self.number)}"
-        shape.setdefault("work_dir", "/home/ada")
-        plan = make_plan(f"/home/ada/{name}", argv, **shape)
+        plan = make_plan(
+            f"/home/ada/{name}",
+            argv,
+            nodes=nodes,
+            per_node=per_node,
+            tasks=tasks,
+            time=time,
+            more=more,
+            variables=variables,
+            work_dir=work_dir,
+        )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})
         rundir.write_texts(folder, render(plan, load_templates(), version="test", ending=ending, arrange=arrange).texts)
@@ -62,9 +88,9 @@ class Jobs:
             assert time.monotonic() < deadline, f"no end of {folder.name} after {timeout_s} s:\n{self.log(folder)}"
             time.sleep(0.1)
 
-    def run(self, folder: Path, *options: str, **more: Any) -> rundir.AttemptFolder:
+    def run(self, folder: Path, *options: str, by_hand: bool = False, env: dict[str, str] | None = None) -> rundir.AttemptFolder:
         """Submit and wait for the end."""
-        self.submit(folder, *options, **more)
+        self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]
 
     def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0) -> None:
@@ -79,6 +105,18 @@ class Jobs:
         return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("batch-*.log")))
 
 
+@contextmanager
+def standing(nodes: int, no_python: bool = False) -> Iterator[Jobs]:
+    """A sandbox for a while. Its keeper outlives the call that started it, which Python takes for a process that was forgotten."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp")), nodes=nodes, no_python=no_python))
+    try:
+        yield Jobs(box)
+    finally:
+        box.down()
+
+
 @pytest.fixture(scope="session")
 def jobs() -> Iterator[Jobs]:
     if os.geteuid() != 0:
@@ -86,8 +124,5 @@ def jobs() -> Iterator[Jobs]:
     lacking = missing(Path("/"), accounting=False)
     if lacking:
         pytest.skip(f"packages are missing: {', '.join(lacking)}")
-    box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp"))))
-    try:
-        yield Jobs(box)
-    finally:
-        box.down()
+    with standing(16) as jobs:
+        yield jobs

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import re
 import socket
 import subprocess
 import tarfile
@@ -208,7 +207,7 @@ def command(folder: Path, *words: str, work_dir: str = "/") -> None:
         ("#! /bin/sh -e", 0o755, 0, ""),
         ("#!/opt/none/python3", 0o755, 127, "/opt/none/python3: not found, and PROGRAM is run by it"),
         ("#!/usr/bin/env no-such-thing", 0o755, 127, "no-such-thing: not found, and PROGRAM is run by it"),
-        ("#!/bin/sh", 0o644, (126, 127), "PROGRAM: (may not be executed|not found)"),
+        ("#!/bin/sh", 0o644, (126, 127), "PROGRAM: may not be executed | PROGRAM: not found"),
         (None, 0, 127, "PROGRAM: not found"),
     ],
 )
@@ -222,9 +221,7 @@ def test_probe_finds_a_program_that_cannot_run(
     command(attempt, str(program))
     done = sh("probe.sh", attempt, attempt, env={"SLURMD_NODENAME": "n003"}, shell=shell)
     assert done.returncode in (code if isinstance(code, tuple) else (code,))
-    pattern = re.escape(f"glaunch: n003: {said}\n" if said else "").replace("PROGRAM", "PROGRAM")
-    pattern = re.sub(r"\\([(|)])", r"\1", pattern).replace("PROGRAM", re.escape(str(program)).replace("\\", "\\\\"))
-    assert re.fullmatch(pattern, done.stderr), done.stderr
+    assert done.stderr in [f"glaunch: n003: {text}\n".replace("PROGRAM", str(program)) if text else "" for text in said.split(" | ")]
     assert (attempt / "out" / "n003.log").read_text() == ""
 
 

@@ -123,17 +123,20 @@ def run_for_real(examples: Path, nodes: int, keep: bool) -> int:
         owner = home.stat()
         for path in (home / "examples", *(home / "examples").iterdir()):
             os.chown(path, owner.st_uid, owner.st_gid)
-        return _launch_and_report(box, home)
+        code, page = _launch_and_report(box, home)
     finally:
         if keep:
             say(f"the sandbox stays: glaunch sandbox exec --dir {folder} --user ada bash -l; its end: glaunch sandbox down --dir {folder}")
         else:
             box.down()
             say("the sandbox is gone, and with it all its processes, links and mounts")
+    say("the report above as one HTML file:")
+    click.echo(page)
+    return code
 
 
-def _launch_and_report(box: "Sandbox", home: Path) -> int:
-    """The main job as the plain user ada, its logs fetched while it runs, its report on the screen and as a file out here."""
+def _launch_and_report(box: "Sandbox", home: Path) -> tuple[int, str]:
+    """The main job as the plain user ada, its logs fetched while it runs: (its exit code, the report's path out here)."""
     words = [*LAUNCH, "--seconds", str(LIVE_S)]
     say(f"ada$ {' '.join(words)}")
     with box.popen(words, "ada", stdout=None, stderr=None) as job:
@@ -144,17 +147,13 @@ def _launch_and_report(box: "Sandbox", home: Path) -> int:
             code = job.wait(timeout=300)
         finally:
             job.terminate()
-    say("ada$ glaunch report")
-    box.popen(["glaunch", "report"], "ada", stdout=None, stderr=None).wait(timeout=120)
     pages = sorted(home.glob("glaunch-jobs/*/*/report.html"))
     if not pages:
         raise GlaunchError(f"the job ended with {code} and left no report", hint="glaunch demo --keep leaves the sandbox up to look into")
     handle, name = tempfile.mkstemp(prefix="glaunch-demo-", suffix=".html")
     os.write(handle, pages[-1].read_bytes())
     os.close(handle)
-    say("the report as one HTML file:")
-    click.echo(name)
-    return code
+    return code, name
 
 
 def _ranks_speak(home: Path, job: "subprocess.Popen[bytes]") -> bool:

@@ -28,10 +28,11 @@ SACCT_FIELDS = ("JobID", "State", "ExitCode", "Start", "Timelimit", "NNodes", "N
 
 _HEAD = re.compile(
     r"^JobId=(\d+) (?:ArrayJobId=(\d+) (?:ArrayTaskId=(\S+) )?(?:ArrayTaskThrottle=\d+ )?)?"
-    r"(?:HetJobId=(\d+) HetJobOffset=(\d+) )?JobName=(.*)$",
+    r"(?:HetJobId=(\d+) HetJobOffset=(\d+) )?JobName=(.*)\n   UserId=",
     re.M,
 )
 _LINES = {
+    "user": re.compile(r"^   (UserId)=", re.M),
     "state": re.compile(r"^   JobState=(\S+) Reason=(\S*) ", re.M),
     "exit": re.compile(r"^   Requeue=\d+ Restarts=(\d+) .*\bExitCode=(\d+:\d+)", re.M),
     "limit": re.compile(r"^   RunTime=\S+ TimeLimit=(\S+) ", re.M),
@@ -52,9 +53,9 @@ def parse_job(text: str) -> Job | None:
     Raises ParseError (`scontrol show job:1`) where it is no job at all.
     **Source:** scontrol(1), "show job"; seen with Slurm 21.08 to 26.05.
     """
-    heads = _HEAD.findall(text)
-    if not heads:
+    if not re.match(r"JobId=\d+ ", text):
         raise ParseError("scontrol show job:1", text, "JobId=…")
+    heads = _HEAD.findall(text)
     found = {key: pattern.findall(text) for key, pattern in _LINES.items()}
     if len(heads) != 1 or any(len(values) != 1 for values in found.values()):
         return None

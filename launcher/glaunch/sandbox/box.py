@@ -47,7 +47,7 @@ class Sandbox:
     @property
     def init(self) -> int | None:
         """The process whose end is the sandbox's end; None when it is over."""
-        return _alive(self.dir / "init")
+        return alive(self.dir / "init")
 
     @property
     def up(self) -> bool:
@@ -109,11 +109,11 @@ class Sandbox:
         if any(self.dir.iterdir()):
             self._must_be_ours()
         guard, init = self.dir / "guard", self.dir / "init"
-        if (leader := _alive(guard)) is not None:
+        if (leader := alive(guard)) is not None:
             os.killpg(leader, signal.SIGKILL)  # with it what it has just started, even if that has not said who it is yet
-        if (first := _alive(init)) is not None:
+        if (first := alive(init)) is not None:
             os.kill(first, signal.SIGKILL)
-        while _alive(guard) is not None or _alive(init) is not None:  # an init's entry goes after the last process inside
+        while alive(guard) is not None or alive(init) is not None:  # an init's entry goes after the last process inside
             time.sleep(0.005)
         remove(self.dir)
 
@@ -154,7 +154,7 @@ def identity(pid: int) -> str:
     return "" if rest[0] in "ZX" else f"{pid} {rest[19]}"
 
 
-def _alive(file: Path) -> int | None:
+def alive(file: Path) -> int | None:
     """The process that wrote `file`, if it still runs. A file of somebody else's says nothing: the folder may be under /var/tmp."""
     try:
         if file.stat().st_uid != os.geteuid():
@@ -176,7 +176,7 @@ def standing() -> tuple[Sandbox, ...]:
             words = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[:1] == [b"glaunch-sandbox"] and len(words) > 4:
+        if words[3:4] == [b"glaunch-sandbox"] and len(words) > 4:
             found[Path(os.fsdecode(words[4]))] = None
     return tuple(Sandbox(path) for path in found if (path / MARK).exists())
 

@@ -2,11 +2,13 @@
 # build.sh: makes the cluster, as a child of the sandbox's init. Its words go to /srv/log/up, its verdict is /srv/up or /srv/failed.
 set -euo pipefail
 umask 022
-export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/home/root
+export HOME=/home/root
 # shellcheck source=/dev/null
 . /srv/settings
 verdict() { if [ "$1" = 0 ]; then : >/srv/up; else : >/srv/failed; fi; }
 trap 'verdict $?' EXIT
+# shellcheck source=root.sh
+. /srv/root.sh
 cd /srv
 
 # every daemon tells what kills it in its log; slurmctld forks before it can fail, so its exit code proves nothing
@@ -14,15 +16,14 @@ dead() { grep -h "fatal:" /srv/log/slurm* 2>/dev/null; }
 
 chown slurm: state log
 chown -R munge: munge
-mount --bind /srv/munge /run/munge
-hostname ctl
+echo ctl >/proc/sys/kernel/hostname
+quiet_network
 ip link set lo up
 setpriv --reuid munge --regid munge --clear-groups munged --key-file=/run/munge/key --pid-file=/run/munge/pid --log-file=/run/munge/log --seed-file=/run/munge/seed
 ip -batch net/switches
 [ ! -s net/rates ] || tc -batch net/rates
 
 for user in root ada bob; do
-    mkdir -p -m 700 "home/$user" 2>/dev/null || :
     (
         ssh-keygen -q -t ed25519 -N '' -C "$user@sandbox" -f "/home/$user/.ssh/id_ed25519"
         cp "/home/$user/.ssh/id_ed25519.pub" "/home/$user/.ssh/authorized_keys"

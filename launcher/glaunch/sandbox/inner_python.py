@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import glaunch
-
-PRIVATE = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/srv", "/dev", "/proc", "/sys", "/var/log")  # noqa: S108
-"""What hosts of the sandbox have for themselves; a folder of the machine below one of these is seen only when it is bound."""
+from glaunch.sandbox.mounts import PRIVATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,7 @@ class Outer:
     executable: str
     prefixes: tuple[str, ...]
     path: tuple[str, ...]
-    """sys.path as it is now, without the current folder."""
+    """The folders of sys.path as it is now, without the current one and that of the program's own file."""
     home: str
     """The folder that glaunch came from: its checkout, or the folder it is installed in."""
 
@@ -30,7 +28,12 @@ def outer() -> Outer:
     package = Path(glaunch.__file__).resolve().parent
     checkout = package.parents[1]
     bare = package.parent.name == "launcher" and (checkout / "setup.cfg").is_file()
-    path = [entry for entry in sys.path if entry and entry != os.getcwd() and os.path.exists(entry)]
+    started_from = {"", os.path.dirname(os.path.realpath(sys.argv[0]))}
+    try:
+        started_from.add(os.getcwd())
+    except FileNotFoundError:  # a folder that is gone
+        pass
+    path = [entry for entry in sys.path if entry not in started_from and os.path.isdir(entry)]
     if str(package.parent) not in path:
         path.insert(0, str(package.parent))
     prefixes = dict.fromkeys((sys.prefix, sys.exec_prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent.parent)))
@@ -43,7 +46,7 @@ def folders(python: Outer, *, other_root: bool) -> tuple[str, ...]:
     With `other_root` (a chroot with a Python of its own) only glaunch's own folder.
     """
     wanted = (python.home,) if other_root else (*python.prefixes, *python.path, python.home)
-    return outermost(path for path in wanted if not is_system(path))
+    return outermost(path for path in wanted if not is_system(path) and path not in PRIVATE)
 
 
 def is_system(path: str) -> bool:
@@ -63,7 +66,8 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 def wrapper(python: Outer, *, other_root: bool) -> str:
     """/usr/local/bin/glaunch inside. It sets nothing that a job would inherit."""
     executable = "/usr/bin/python3" if other_root else python.executable
-    return f'#!/bin/sh\n# Written by `glaunch sandbox up`: the glaunch that made this sandbox.\nexec {shlex.quote(executable)} /srv/glaunch.py "$@"\n'
+    comment = "# Written by `glaunch sandbox up`: the glaunch that made this sandbox."
+    return f'#!/bin/sh\n{comment}\nexec {shlex.quote(executable)} /srv/glaunch.py "$@"\n'
 
 
 def starter(python: Outer, *, other_root: bool) -> str:

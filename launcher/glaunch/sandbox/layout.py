@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +12,8 @@ from glaunch import __version__
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
 from glaunch.sandbox import inner_python, texts
-from glaunch.sandbox.box import MARK, PATH
+from glaunch.sandbox.box import PATH
+from glaunch.sandbox.mounts import fstab, system_mounts
 from glaunch.sandbox.network import Network, lay_out
 from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions
 from glaunch.sandbox.shape import default_shape, grow, node_names, parse_shape, read_topology, topology_conf
@@ -74,7 +75,7 @@ def _read(path: Path, option: str) -> str:
 def write(plan: Design, folder: Path) -> None:
     """Fill `folder`, which exists and is empty but for the mark and what the guard writes there."""
     srv, options = folder / "srv", plan.options
-    for name in ("log", "state", "munge", "ssh", "node", "net", "etc/slurm", "etc/glaunch", "layer/etc/ssh"):
+    for name in ("state", "munge", "ssh", "node", "net", "etc/slurm", "etc/glaunch", "layer/etc/ssh"):
         (srv / name).mkdir(parents=True, exist_ok=True)
     for path in (folder / "mnt", folder / "home", *(folder / "home" / user for user in ("root", *USERS))):
         path.mkdir()
@@ -92,9 +93,10 @@ def write(plan: Design, folder: Path) -> None:
     network = plan.network
     (srv / "net" / "switches").write_text(network.ip_batch, encoding="utf-8")
     (srv / "net" / "rates").write_text(network.tc_batch, encoding="utf-8")
-    rows = "".join(f"{host.name} {host.address} {host.port} {host.bridge}\n" for host in network.hosts)
+    (srv / "net" / "neighbours").write_text(network.neighbours, encoding="utf-8")
+    rows = "".join(f"{host.name} {host.address} {host.port} {host.bridge} {host.mac}\n" for host in network.hosts)
     (srv / "nodes").write_text(rows, encoding="utf-8")
-    _write_settings(plan, srv)
+    _write_settings(plan, folder)
     short = folder / "exec"
     short.write_text((HERE / "exec.sh").read_text(encoding="utf-8"), encoding="utf-8")
     short.chmod(0o755)
@@ -123,49 +125,41 @@ def _write_etc(plan: Design, srv: Path) -> None:
     (layer / "shadow").chmod(0o600)
 
 
-def _write_settings(plan: Design, srv: Path) -> None:
-    options, other_root = plan.options, plan.options.slurm_root is not None
+def _write_settings(plan: Design, folder: Path) -> None:
+    srv, options, other_root = folder / "srv", plan.options, plan.options.slurm_root is not None
+    python = inner_python.outer()
+    asked = tuple(str(path.resolve()) for path in options.binds)
+    missing = [path for path in asked if not os.path.isdir(path)]
+    if missing:
+        raise UsageError(f"--bind {missing[0]}: there is no such folder")
+    binds = inner_python.outermost((*inner_python.folders(python, other_root=other_root), *asked))
+    points = () if other_root else system_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape"))
+    for_nodes = inner_python.outermost(asked) if options.no_python else binds
     settings = {
         "RATE": options.rate,
         "ACCOUNTING": "yes" if options.accounting else "no",
-        "PYTHON": "no" if options.no_python else "yes",
         "DISK_MIB": str(options.disk_mib),
+        "POINTS": str(len(points)),
         "GPU_FILES": str(max((each.count for each in plan.gpus.values()), default=0)),
-        "PATH": f"{PATH}:/usr/games",
+        "PATH": PATH,
     }
-    (srv / "settings").write_text("".join(f"export {key}={shlex.quote(value)}\n" for key, value in settings.items()), encoding="utf-8")
-    python = inner_python.outer()
-    asked = tuple(str(path.resolve()) for path in options.binds)
-    missing = [path for path in asked if not os.path.exists(path)]
-    if missing:
-        raise UsageError(f"--bind {missing[0]}: there is no such folder")
-    lists = {
-        "binds": inner_python.outermost((*inner_python.folders(python, other_root=other_root), *asked)),
-        "asked": inner_python.outermost(asked),
-        "pythons": inner_python.python_folders(python),
-        "mounts": () if other_root else system_mounts(Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")),
+    own = fstab(f"{folder}/mnt/disk", str(srv), f"{folder}/home", ("layer", "base"), points, binds, proc=True)
+    node = fstab("/.sandbox/disk", "/srv", "/home", ("bare", "layer", "base"), points, for_nodes, proc=False)
+    files = {
+        "settings": "".join(f"export {key}={shlex.quote(value)}\n" for key, value in settings.items()),
+        "fstab": own,
+        "fstab-node": node,
+        "mounts": _lines(points),
+        "pythons": _lines(inner_python.python_folders(python) if options.no_python else ()),
+        "glaunch": inner_python.wrapper(python, other_root=other_root),
+        "glaunch.py": inner_python.starter(python, other_root=other_root),
     }
-    for name, paths in lists.items():
-        if any("\n" in path for path in paths):
-            raise UsageError(f"{name}: a folder whose name has a line break cannot be bound inside")
-        (srv / name).write_text("".join(path + "\n" for path in paths), encoding="utf-8", errors="surrogateescape")
-    (srv / "glaunch").write_text(inner_python.wrapper(python, other_root=other_root), encoding="utf-8")
-    (srv / "glaunch.py").write_text(inner_python.starter(python, other_root=other_root), encoding="utf-8")
+    for name, text in files.items():
+        (srv / name).write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
-def system_mounts(mountinfo: str) -> tuple[str, ...]:
-    """File systems that the machine mounts below /usr, /opt, /etc, /var by themselves, outermost first.
-
-    An overlay over / shows what lies under them, so each needs one of its own. **Source:** proc(5), mountinfo.
-    """
-    found: list[str] = []
-    for line in mountinfo.splitlines():
-        point = line.split()[4]
-        system = point.startswith(("/usr", "/opt", "/etc", "/var", "/bin", "/sbin", "/lib"))
-        plain = not any(char in point for char in "\\,:")  # blanks are written \040; an overlay takes none of these
-        if system and plain and Path(point).is_dir() and not f"{point}/".startswith(tuple(f"{own}/" for own in inner_python.PRIVATE)):
-            found.append(point)
-    return tuple(sorted(dict.fromkeys(found), key=lambda point: point.count("/")))
+def _lines(paths: Iterable[str]) -> str:
+    return "".join(path + "\n" for path in paths)
 
 
 def mark(plan: Design) -> str:
@@ -185,6 +179,3 @@ def mark(plan: Design) -> str:
         "uplink": options.uplink,
     }
     return json.dumps(facts, indent=1) + "\n"
-
-
-__all__ = ["MARK", "Design", "design", "mark", "system_mounts", "write"]

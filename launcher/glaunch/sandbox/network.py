@@ -1,4 +1,4 @@
-"""The sandbox's network as text for ip(8) and tc(8): one bridge per switch, one veth pair per link, so that traffic crosses its switches."""
+"""The sandbox's network as text for ip(8) and tc(8): a bridge per switch, a veth pair per link, so that traffic crosses its switches."""
 
 import re
 from dataclasses import dataclass
@@ -8,6 +8,9 @@ from glaunch.sandbox.shape import node_names
 
 NET = "10.77"
 CONTROLLER = f"{NET}.0.1"
+ALL_KNOW_ALL = 256
+"""Up to so many nodes each has every other's hardware address from the start. The kernel keeps at most 1,024 learned ones for all
+networks of a machine together (gc_thresh3); 128 nodes in a step need more, and connections fail. Permanent ones do not count."""
 _SHAPER = "root tbf rate {rate} burst 64kb latency 20ms"
 
 
@@ -19,21 +22,23 @@ class Host:
     address: str
     port: str
     bridge: str
+    mac: str
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """`ip_batch` makes the switches and the links between them, `tc_batch` gives these their rate."""
+    """`ip_batch` makes the switches and the links between them, `tc_batch` gives these their rate, `neighbours` is for each node."""
 
     hosts: tuple[Host, ...]
     ip_batch: str
     tc_batch: str
+    neighbours: str
 
 
 def lay_out(fabric: Fabric, uplink: str) -> Network:
     """The network of a fabric. A switch without a parent hangs on `br0`, where the controller is; so does a node that no switch names."""
     bridge_of = {switch.name: _link_name(switch.name, 12, f"sw{number}") for number, switch in enumerate(fabric.switches)}
-    lines = ["link add br0 type bridge", f"addr add {CONTROLLER}/16 dev br0", "link set br0 up"]
+    lines = [f"link add br0 address {_mac(0)} type bridge", f"addr add {CONTROLLER}/16 dev br0", "link set br0 up"]
     # Without it every answer of a slurmdbd on this host waits 40 ms (Nagle and delayed ACK): sacctmgr takes 0.37 s, not 0.02.
     lines.append(f"route replace local {CONTROLLER} dev br0 table local proto kernel scope host src {CONTROLLER} quickack 1")
     rates: list[str] = []
@@ -46,16 +51,30 @@ def lay_out(fabric: Fabric, uplink: str) -> Network:
         lines += [f"link set up-{bridge} master {bridge} up", f"link set dn-{bridge} master {above} up"]
         if uplink and switch.parent:
             rates += [f"qdisc add dev {end}-{bridge} {_SHAPER.format(rate=uplink)}" for end in ("up", "dn")]
+    leaf_of = fabric.leaf_of
     hosts = tuple(
-        Host(name, address(number), _link_name(f"v-{name}", 15, f"v-{number}"), bridge_of.get(fabric.leaf_of.get(name, ""), "br0"))
+        Host(name, address(number), _link_name(f"v-{name}", 15, f"v-{number}"), bridge_of.get(leaf_of.get(name, ""), "br0"), _mac(number))
         for number, name in enumerate(node_names(fabric), start=1)
     )
-    return Network(hosts, _text(lines), _text(rates))
+    lines += [_neighbour(host.address, host.mac, "br0") for host in hosts]
+    known = [_neighbour(CONTROLLER, _mac(0), "eth0")]
+    if len(hosts) <= ALL_KNOW_ALL:
+        known += [_neighbour(host.address, host.mac, "eth0") for host in hosts]
+    return Network(hosts, _text(lines), _text(rates), _text(known))
 
 
 def address(number: int) -> str:
     """The address of node 1, 2, …: 10.77.1.1 to 10.77.1.250, then 10.77.2.1 on."""
     return f"{NET}.{1 + (number - 1) // 250}.{1 + (number - 1) % 250}"
+
+
+def _mac(number: int) -> str:
+    """The hardware address of node 1, 2, …; 0 is the controller."""
+    return f"02:4d:00:00:{number // 256:02x}:{number % 256:02x}"
+
+
+def _neighbour(ip: str, mac: str, link: str) -> str:
+    return f"neigh add {ip} lladdr {mac} dev {link} nud permanent"
 
 
 def _link_name(name: str, longest: int, other: str) -> str:

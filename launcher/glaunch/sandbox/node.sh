@@ -7,30 +7,28 @@ name=$1
 . /srv/settings
 # shellcheck source=root.sh
 . /srv/root.sh
-while read -r node address port bridge; do [ "$node" = "$name" ] && break; done </srv/nodes
+while read -r node address port bridge mac; do [ "$node" != "$name" ] || break; done </srv/nodes
 [ "$node" = "$name" ]
-hostname "$name"
+echo "$name" >/proc/sys/kernel/hostname
+quiet_network
 
 # The sandbox's init is process 1 here: this link's other end goes to its network, and there to the switch of this node.
-ip link add eth0 type veth peer name "$port" netns 1
+{
+    echo "link add eth0 address $mac type veth peer name $port netns 1"
+    printf '%s\n' "link set lo up" "addr add $address/16 dev eth0" "link set eth0 up"
+    cat /srv/net/neighbours
+} | ip -batch -
 nsenter --net=/proc/1/ns/net ip link set "$port" master "$bridge" up
-printf '%s\n' "link set lo up" "addr add $address/16 dev eth0" "link set eth0 up" | ip -batch -
 if [ -n "$RATE" ]; then
     tc qdisc add dev eth0 root tbf rate "$RATE" burst 64kb latency 20ms
     nsenter --net=/proc/1/ns/net tc qdisc add dev "$port" root tbf rate "$RATE" burst 64kb latency 20ms
 fi
 
-own_root /.sandbox/disk /srv /home
-mount --bind /proc proc # the login host's, until this node has process ids of its own
-if [ "$PYTHON" = yes ]; then bind_folders /srv/binds; else
-    bind_folders /srv/asked
-    while read -r folder; do rm -f ".$folder"/python* ".$folder"/pypy* ".$folder"/micropython*; done </srv/pythons
-fi
-mount --bind /srv/munge run/munge
+own_root /.sandbox/disk /srv/fstab-node
 enter_root
-
 [ -f "/srv/ssh/$name" ] || ssh-keygen -q -t ed25519 -N '' -C "$name" -f "/srv/ssh/$name"
 # Process ids of its own come last: kill -9 of the id in /srv/node/NAME is a node that lost its power. bash reaps, which sleep would not.
+# shellcheck disable=SC2016
 exec unshare --pid --fork --kill-child bash -c '
     read -r pid _ </proc/self/stat
     echo "$pid" >"/srv/node/$0"

@@ -25,7 +25,11 @@ _SERVICES = {
     "mariadb-server": "mariadb",
 }
 POLICY = Path("/usr/sbin/policy-rc.d")
-_POLICY_TEXT = "#!/bin/sh\n# Written by `glaunch sandbox up --install` while it installs: no service starts. Remove it if it is still here.\nexit 101\n"
+_POLICY_TEXT = (
+    "#!/bin/sh\n"
+    "# Written by `glaunch sandbox up --install` while it installs: no service starts. Remove it if it is still here.\n"
+    "exit 101\n"
+)
 
 
 def missing(root: Path, *, accounting: bool) -> tuple[str, ...]:
@@ -96,7 +100,9 @@ def _apt(words: Sequence[str], environment: dict[str, str]) -> None:
 
 @contextmanager
 def no_service_starts(policy: Path = POLICY) -> Iterator[None]:
-    """While it lasts, packages that are installed start nothing. A policy that is already there stays as it is, unless a killed run of ours left it.
+    """While it lasts, packages that are installed start nothing.
+
+    A policy that is already there stays as it is, unless a killed run of ours left it.
 
     **Source:** invoke-rc.d(8); Debian policy, "policy-rc.d".
     """

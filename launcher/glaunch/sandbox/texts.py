@@ -1,7 +1,7 @@
 """The files that hosts of the sandbox find in /etc, as text."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from glaunch.errors import UsageError
 from glaunch.hostlist import expand, fold
@@ -42,7 +42,7 @@ _ACCOUNTING = {
 }
 
 
-def slurm_conf(nodes: Sequence[str], gpus: dict[str, Gpus], plugin: str, asked: Iterable[str], accounting: bool) -> str:
+def slurm_conf(nodes: Sequence[str], gpus: Mapping[str, Gpus], plugin: str, asked: Iterable[str], accounting: bool) -> str:
     """slurm.conf: one partition `gpu` of all nodes, 64 cores and 500,000 MiB each. `asked` lines replace ours of the same key."""
     settings = {**_SLURM, "TopologyPlugin": plugin}
     if any(each.count for each in gpus.values()):
@@ -65,7 +65,7 @@ def slurm_conf(nodes: Sequence[str], gpus: dict[str, Gpus], plugin: str, asked: 
     return "".join(line + "\n" for line in (*lines, *more))
 
 
-def gres_conf(nodes: Sequence[str], gpus: dict[str, Gpus]) -> str:
+def gres_conf(nodes: Sequence[str], gpus: Mapping[str, Gpus]) -> str:
     """gres.conf: GPU devices are twins of /dev/null beside it, since slurmd wants to see a file for each."""
     return "".join(
         f"NodeName={fold(names)} Name=gpu Type={gpu.kind} File=/etc/slurm/gpu[0-{gpu.count - 1}]\n".replace("[0-0]", "0")
@@ -74,7 +74,7 @@ def gres_conf(nodes: Sequence[str], gpus: dict[str, Gpus]) -> str:
     )
 
 
-def _by_gpus(nodes: Sequence[str], gpus: dict[str, Gpus]) -> list[tuple[Gpus, list[str]]]:
+def _by_gpus(nodes: Sequence[str], gpus: Mapping[str, Gpus]) -> list[tuple[Gpus, list[str]]]:
     groups: dict[tuple[str, int], list[str]] = {}
     for name in nodes:
         groups.setdefault((gpus[name].kind, gpus[name].count), []).append(name)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from glaunch.errors import GlaunchError, UsageError
+from glaunch.gateways.process import run
 from glaunch.sandbox import packages
-from glaunch.sandbox.box import MARK, Sandbox, identity, remove
+from glaunch.sandbox.box import MARK, Sandbox, alive, remove
 from glaunch.sandbox.layout import HERE, Design, design, mark, write
 from glaunch.sandbox.options import SandboxOptions
 
@@ -22,16 +23,10 @@ def up(options: SandboxOptions) -> Sandbox:
     """Make a sandbox and return when every node is idle.
 
     Killed at any moment it leaves nothing that runs; interrupted or failed it takes its folder along too. Raises GlaunchError with the
-    ends of the logs when the cluster does not come up, UsageError when the options cannot be meant.
+    ends of the logs when the cluster does not come up or cannot on this machine, UsageError when the options cannot be meant.
     """
     plan = design(options)
-    if os.geteuid() != 0 or sys.platform != "linux":
-        raise GlaunchError(
-            "a sandbox needs root on Linux: it makes namespaces, mounts and users of its own", hint="sudo glaunch sandbox up"
-        )
-    missing = packages.missing(plan.root, accounting=options.accounting)
-    if missing:
-        raise GlaunchError(f"{packages.place(plan.root)} lacks {', '.join(missing)}", hint=packages.hint(plan.root, missing))
+    check_machine(plan.root, accounting=options.accounting)
     folder = Path(os.path.abspath(options.dir))
     if "\n" in str(folder):
         raise UsageError("the sandbox's folder cannot have a line break in its name")
@@ -48,31 +43,43 @@ def up(options: SandboxOptions) -> Sandbox:
     return Sandbox(folder)
 
 
+def check_machine(root: Path = Path("/"), *, accounting: bool = False) -> None:
+    """Raise GlaunchError, saying why in one line, where no sandbox can be made: not Linux, not root, packages missing, no namespaces."""
+    if sys.platform != "linux":
+        raise GlaunchError("a sandbox needs Linux: it is made of namespaces")
+    if os.geteuid() != 0:
+        raise GlaunchError("a sandbox needs root: it makes namespaces, mounts and users of its own", hint="sudo glaunch sandbox up")
+    lacking = packages.missing(root, accounting=accounting)
+    if lacking:
+        raise GlaunchError(f"{packages.place(root)} lacks {', '.join(lacking)}", hint=packages.hint(root, lacking))
+    probe = run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "probe", "/mnt"], timeout_s=20)
+    if probe.code != 0:
+        hint = "in a container, start that with --privileged"
+        raise GlaunchError(f"root may make no namespaces or mounts on this machine: {probe.stderr.strip()}", hint=hint)
+
+
 @contextmanager
 def _guarded(folder: Path, plan: Design) -> Iterator[IO[bytes]]:
     """A guard that removes the folder at the end of the pipe, unless the sandbox was kept; it stands before anything else is written."""
     _make(folder)
+    kept, tails = False, ""
+    pipe: IO[bytes] | None = None
     try:
         (folder / MARK).write_text(mark(plan), encoding="utf-8")
         (folder / "srv" / "log").mkdir(parents=True)
-        guard = _start_guard(folder, plan.root)
-    except BaseException:
-        remove(folder)
-        raise
-    pipe = guard.stdin
-    if pipe is None:
-        raise RuntimeError("the guard has no standard input")
-    try:
-        (folder / "guard").write_text(identity(guard.pid), encoding="ascii")
+        pipe = _start_guard(folder, plan.root)
         yield pipe
-    except BaseException as fault:
+        kept = True
+    except _NotUp as fault:
         tails = _log_tails(folder)
-        pipe.close()
-        guard.wait()
-        if isinstance(fault, _NotUp):
-            raise GlaunchError(f"the sandbox did not come up: {fault}\n{tails}", hint=_why(tails)) from None
-        raise
-    pipe.close()
+        raise GlaunchError(f"the sandbox did not come up: {fault}\n{tails}".rstrip(), hint=_why(tails)) from None
+    finally:
+        if pipe is not None:
+            pipe.close()
+        if not kept:
+            while alive(folder / "guard") is not None:
+                time.sleep(WAIT_S)
+            remove(folder)
 
 
 class _NotUp(Exception):
@@ -91,50 +98,50 @@ def _make(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def _start_guard(folder: Path, root: Path) -> "subprocess.Popen[bytes]":
-    """All that it and its children say goes to the log: nobody's terminal or pipe is held open."""
+def _start_guard(folder: Path, root: Path) -> IO[bytes]:
+    """The pipe that it listens to. All that it and its children say goes to the log: nobody's terminal or pipe is held open."""
     text = (HERE / "guard.sh").read_text(encoding="utf-8")
-    with open(folder / "srv" / "log" / "up", "wb") as log:
-        return subprocess.Popen(
-            ["glaunch-sandbox", "-c", text, "glaunch-sandbox", str(folder), str(root)],
-            executable="/bin/bash",
-            stdin=subprocess.PIPE,
+    reader, writer = os.pipe()
+    pipe = os.fdopen(writer, "wb", buffering=0)
+    with os.fdopen(reader, "rb") as end, open(folder / "srv" / "log" / "up", "wb") as log:
+        subprocess.run(
+            ["setsid", "-f", "bash", "-c", text, "glaunch-sandbox", str(folder), str(root)],
+            stdin=end,
             stdout=log,
             stderr=log,
             cwd="/",
             env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
-            start_new_session=True,
+            check=True,
         )
+    deadline = time.monotonic() + 20
+    while alive(folder / "guard") is None:
+        if time.monotonic() > deadline:
+            pipe.close()
+            raise _NotUp("its guard did not start")
+        time.sleep(WAIT_S / 5)
+    return pipe
 
 
 def _say(pipe: IO[bytes], word: str) -> None:
     try:
         pipe.write(word.encode() + b"\n")
-        pipe.flush()
     except BrokenPipeError:
         raise _NotUp("its first process ended") from None
 
 
 def _await(folder: Path, sign: str, deadline: float) -> None:
-    """Wait for the file that says so. The guard is asked by its file alone, since whoever ends it takes that along."""
+    """Wait for the file that says so."""
     while not (folder / "srv" / sign).exists():
-        if (folder / "srv" / "failed").exists() or identity(_guard_pid(folder)) == "":
-            raise _NotUp("see its logs")
+        if (folder / "srv" / "failed").exists() or alive(folder / "guard") is None:
+            raise _NotUp("the cluster inside ended")
         if time.monotonic() > deadline:
-            raise _NotUp("not in time; see its logs, and --timeout")
+            raise _NotUp("not in time (--timeout)")
         time.sleep(WAIT_S)
-
-
-def _guard_pid(folder: Path) -> int:
-    try:
-        return int((folder / "guard").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return 0
 
 
 def _log_tails(folder: Path) -> str:
     tails = []
-    for name in ("up", "slurmctld", "slurmdbd"):
+    for name in ("up", "accounting", "slurmctld", "slurmdbd"):
         try:
             lines = (folder / "srv" / "log" / name).read_text(encoding="utf-8", errors="replace").splitlines()[-4:]
         except OSError:
@@ -144,8 +151,6 @@ def _log_tails(folder: Path) -> str:
 
 
 def _why(tails: str) -> str:
-    if "unshare" in tails and "not permitted" in tails:
-        return "this machine lets root make no namespaces; in a container, start that with --privileged"
     if "overlay" in tails:
         return "the kernel refused an overlay file system; in a container, its own file system may be the second layer already"
     return ""

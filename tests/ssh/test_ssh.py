@@ -17,7 +17,7 @@ from glaunch.gateways.ssh_socket import SshFailure, Target
 from glaunch.settings import Setting, Settings, Value
 
 if TYPE_CHECKING:
-    from tests.gateways.conftest import Proxy, Sshd
+    from tests.ssh.conftest import Proxy, Sshd
 
 pytestmark = pytest.mark.sshd
 

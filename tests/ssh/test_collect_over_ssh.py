@@ -21,7 +21,7 @@ from glaunch.gateways.ssh import SshSettings
 from glaunch.logs import HostLogs
 
 if TYPE_CHECKING:
-    from tests.gateways.conftest import Proxy, Sshd
+    from tests.ssh.conftest import Proxy, Sshd
 
 pytestmark = pytest.mark.sshd
 

@@ -1,0 +1,111 @@
+"""A plain user on a real Slurm: what she types, what she sees, and a cluster that is idle again after each test."""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from glaunch.gateways.process import Completed
+from glaunch.rundir import AttemptFolder, attempts
+from glaunch.sandbox.box import Sandbox
+
+PROGRAM = """\
+#!/bin/sh
+# One rank: says where it is, writes a log on its node, and ends with the code that it is asked for.
+echo "rank $RANK of $WORLD_SIZE on $(uname -n), local $LOCAL_RANK, node $NODE_RANK, args: $*"
+echo "$RANK" >"$GLAUNCH_LOG_DIR/$(uname -n)-$RANK.log"
+sleep "${SLEEP:-0}"
+[ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
+"""
+FINAL = frozenset({"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"})
+
+
+@dataclass(frozen=True)
+class User:
+    """A plain user of the sandbox; files are written and read out here, commands run inside."""
+
+    box: Sandbox
+    name: str = "ada"
+
+    @property
+    def home(self) -> Path:
+        """Her home, out here; /home/NAME inside."""
+        return self.box.home(self.name)
+
+    def glaunch(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 120) -> Completed:
+        """Type a line that begins with `glaunch`."""
+        return self.run("glaunch", *words, env=env, timeout_s=timeout_s)
+
+    def run(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 60) -> Completed:
+        """Type any line."""
+        return self.box.exec(words, self.name, timeout_s=timeout_s, env=env)
+
+    def write(self, name: str, text: str, mode: int = 0o755) -> Path:
+        """A file of hers."""
+        path = self.home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        self.box.exec(["chown", "-R", f"{self.name}:", f"/home/{self.name}/{name.split('/')[0]}"])
+        return path
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """What `scontrol show job` says, key by key; {} for an unknown job."""
+        return dict(re.findall(r"(\w+)=(\S*)", self.run("scontrol", "--local", "show", "job", job_id).stdout))
+
+    def wait_for(self, job_id: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
+        """Until the job is in one of these states (a final one if none is named)."""
+        wanted = frozenset(states) or FINAL
+        return until(lambda: (job := self.job(job_id)).get("JobState") in wanted and job or None, timeout_s, f"job {job_id} in {wanted}")
+
+    def folder(self, job_id: str) -> Path:
+        """The job's folder, out here."""
+        script = self.job(job_id)["Command"]
+        return self.out_here(script).parent
+
+    def out_here(self, inside: str) -> Path:
+        """Where a path of her home is found out here."""
+        return self.home / Path(inside).relative_to(f"/home/{self.name}")
+
+    def attempts(self, job_id: str) -> tuple[AttemptFolder, ...]:
+        """The attempts of a job."""
+        return attempts(self.folder(job_id))
+
+
+def until(look: Callable[[], "dict[str, str] | str | bool | None"], timeout_s: float, what: str) -> "dict[str, str]":
+    """Look until the answer is true; fail after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        seen = look()
+        if seen:
+            return seen if isinstance(seen, dict) else {}
+        time.sleep(0.1)
+    pytest.fail(f"not within {timeout_s} s: {what}")
+
+
+def job_id_of(done: Completed) -> str:
+    """The id in what a launch said."""
+    found = re.search(r"job (\d+) submitted", done.stderr)
+    assert found, f"no id in {done.stderr!r}"
+    return found[1]
+
+
+def idle(box: Sandbox) -> None:
+    """End all jobs, undo what tests change, and wait until every node is idle."""
+    box.exec(["scancel", "--user=ada"])
+    box.exec(["scancel", "--user=bob"])
+    box.exec(["scontrol", "update", "PartitionName=gpu", "State=UP"])
+    count = str(len(box.nodes))
+    until(lambda: box.exec(["sinfo", "-h", "-t", "idle", "-o", "%D"]).stdout.strip() == count, 60, "all nodes idle")
+
+
+@pytest.fixture
+def ada(cluster: Sandbox) -> Iterator[User]:
+    """ada on the shared sandbox of 16 nodes, with her program in place."""
+    user = User(cluster)
+    user.write("prog.sh", PROGRAM)
+    yield user
+    idle(cluster)

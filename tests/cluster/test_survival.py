@@ -1,0 +1,132 @@
+"""Killed, requeued, hung up, run by hand: nothing is lost and nothing runs twice."""
+
+import os
+import pty
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.conftest import User, job_id_of, until
+
+pytestmark = pytest.mark.slurm
+SLOW_SBATCH = """\
+#!/bin/sh
+# sbatch whose answer is late: the job is there, and nobody knows its id yet
+answer=$(/usr/bin/sbatch "$@"); code=$?
+: >$HOME/submitted
+sleep 5
+printf '%s\\n' "$answer"
+exit $code
+"""
+
+
+def test_killed_between_submit_and_record_the_next_status_finds_the_job(ada: User) -> None:
+    ada.write("bin/sbatch", SLOW_SBATCH)
+    (ada.home / "submitted").unlink(missing_ok=True)
+    env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8 --env SLEEP=20"], "ada", env=env)
+    until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
+    ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
+    launch.wait(timeout=30)
+    (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
+    found = ada.glaunch("status")
+    assert f"was submitted as job {job_id}" in found.stderr
+    assert re.search(rf"^{job_id} .*runs", found.stdout, re.M)
+    assert ada.run("squeue", "-h", "-o", "%i").stdout.split() == [job_id]
+
+
+def test_killed_before_submit_nothing_runs_and_status_says_so(ada: User) -> None:
+    ada.write("bin/sbatch", "#!/bin/sh\n: >$HOME/asked\nsleep 20\nexit 1\n")
+    (ada.home / "asked").unlink(missing_ok=True)
+    env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
+    until(lambda: (ada.home / "asked").exists(), 30, "sbatch was called")
+    ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
+    launch.wait(timeout=30)
+    found = ada.glaunch("status")
+    assert "submitted or not: Slurm has not said yet" in found.stdout
+    assert ada.run("squeue", "-h").stdout == ""
+
+
+def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ada: User) -> None:
+    launch = ada.box.popen(["glaunch", "./prog.sh", "-n", "16", "--requeue", "--env", "SLEEP=4"], "ada")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
+    until(lambda: len(ada.attempts(job_id)) == 1 and len(ada.attempts(job_id)[0].ranks) == 16, 30, "ranks run")
+    assert ada.run("scontrol", "requeue", job_id).code == 0
+    until(
+        lambda: (
+            ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "BeginTime=now").code == 0
+        ),
+        60,
+        "back",
+    )
+    _, stderr = launch.communicate(timeout=90)
+    assert launch.returncode == 0, stderr.decode()
+    assert "is back in the queue" in stderr.decode()
+    first, second = ada.attempts(job_id)
+    assert (first.restart, second.restart) == (0, 1)
+    assert second.end is not None and second.end.code == 0
+    assert [place.host for place in second.ranks] == [host for host in second.hosts for _ in range(8)]
+
+
+def test_a_three_task_array_runs_each_task_once(ada: User) -> None:
+    done = ada.glaunch("./prog.sh", "-n", "16", "--array=1-3")
+    assert done.code == 0, done.stderr
+    found = ada.attempts(job_id_of(done))
+    assert [attempt.task for attempt in found] == [1, 2, 3]
+    for attempt in found:
+        assert [place.host for place in attempt.ranks] == [host for host in attempt.hosts for _ in range(8)]
+    assert "3 of 3 array tasks ended well" in done.stderr
+    assert len(re.findall(r"^\[2\] \d+: rank", done.stdout, re.M)) == 8
+
+
+def test_by_hand_twice_in_a_row_both_run_and_neither_is_pinned_or_stopped(ada: User) -> None:
+    job_id = job_id_of(ada.glaunch("./prog.sh", "-n", "16"))
+    script = ada.job(job_id)["Command"].split(" ")[0]
+    again = [ada.run("sbatch", "--parsable", script).stdout.strip() for _ in range(2)]
+    for one in again:
+        assert ada.wait_for(one)["JobState"] == "COMPLETED"
+        assert ada.job(one)["ReqNodeList"] == "(null)"
+    assert [attempt.job_id for attempt in ada.attempts(job_id)] == [job_id, *again]
+    assert all(attempt.end is not None and attempt.end.code == 0 for attempt in ada.attempts(job_id))
+
+
+def test_a_folder_that_the_nodes_cannot_see_is_warned_of_and_explained(ada: User) -> None:
+    done = ada.run("sh", "-c", "mkdir -p /tmp/work && cd /tmp/work && cp ~/prog.sh . && exec glaunch ./prog.sh -n 8", timeout_s=90)
+    assert done.code == 1
+    assert "warning: /tmp/work/glaunch-jobs/" in done.stderr
+    assert "never ran: its first node cannot see /tmp/work/glaunch-jobs/" in done.stderr
+
+
+def test_a_job_on_nodes_without_any_python(no_python: User) -> None:
+    assert no_python.box.exec(["sh", "-c", "command -v python3"], "ada", node="n001").code != 0
+    done = no_python.glaunch("./prog.sh", "-n", "16")
+    assert done.code == 0, done.stderr
+    assert "all 16 ranks ran where the plan's order puts them" in done.stderr
+    assert "(2 gathered by the job)" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["interrupt", "hang-up"])
+def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: str, tmp_path: Path) -> None:
+    argv = ada.box.argv(["glaunch", "./prog.sh", "-n", "8", "--env", "SLEEP=6"], "ada")
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execvp(argv[0], argv)
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
+    time.sleep(0.5)
+    if how == "interrupt":
+        os.write(terminal, b"\x03")
+        seen = b""
+        while b"glaunch logs -f" not in seen:
+            seen += os.read(terminal, 4096)
+    os.close(terminal)
+    os.waitpid(process, 0)
+    assert ada.job(job_id)["JobState"] == "RUNNING"
+    done = ada.glaunch("logs", "-f", job_id)
+    assert done.code == 0, done.stderr
+    assert "rank 0 of 8" in done.stdout
+    assert ada.job(job_id)["JobState"] == "COMPLETED"
