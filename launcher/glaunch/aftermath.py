@@ -99,7 +99,7 @@ def _follow(
         talk(f"detached: job {job_id} goes on")
         talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
+    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
     if ending.message:
         talk(ending.message)
     fetch_missing(world, folder)

@@ -1,5 +1,6 @@
 """Killed, requeued, hung up, run by hand: nothing is lost and nothing runs twice."""
 
+import contextlib
 import os
 import pty
 import re
@@ -29,11 +30,11 @@ def test_killed_between_submit_and_record_the_next_status_finds_the_job(ada: Use
     launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8 --env SLEEP=20"], "ada", env=env)
     until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
-    launch.wait(timeout=30)
+    launch.communicate(timeout=30)
     (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
     found = ada.glaunch("status")
     assert f"was submitted as job {job_id}" in found.stderr
-    assert re.search(rf"^{job_id} .*runs", found.stdout, re.M)
+    assert re.search(rf"^{job_id} .*(waits|prepared|runs)", found.stdout, re.M)
     assert ada.run("squeue", "-h", "-o", "%i").stdout.split() == [job_id]
 
 
@@ -44,9 +45,9 @@ def test_killed_before_submit_nothing_runs_and_status_says_so(ada: User) -> None
     launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
     until(lambda: (ada.home / "asked").exists(), 30, "sbatch was called")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
-    launch.wait(timeout=30)
+    launch.communicate(timeout=30)
     found = ada.glaunch("status")
-    assert "submitted or not: Slurm has not said yet" in found.stdout
+    assert "Slurm has not said yet" in found.stdout
     assert ada.run("squeue", "-h").stdout == ""
 
 
@@ -121,8 +122,10 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     if how == "interrupt":
         os.write(terminal, b"\x03")
         seen = b""
-        while b"glaunch logs -f" not in seen:
-            seen += os.read(terminal, 4096)
+        with contextlib.suppress(OSError):  # a terminal whose last program ended reads as an error on Linux
+            while more := os.read(terminal, 4096):
+                seen += more
+        assert f"back: glaunch logs -f {job_id}".encode() in seen
     os.close(terminal)
     os.waitpid(process, 0)
     assert ada.job(job_id)["JobState"] == "RUNNING"
