@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -145,7 +145,8 @@ start() {
             export SLURM_HOSTFILE="$gl_attempt/hosts"
             exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
         fi
-        exec srun "$@" --distribution=block --ntasks-per-node="$gl_per_node" ${gl_among:+"--nodelist=$gl_among"} \
+        [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- "$@" --ntasks-per-node="$gl_per_node" # else Slurm spreads them itself
+        exec srun "$@" --distribution=block ${gl_among:+"--nodelist=$gl_among"} \
             sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
     ) &
     gl_main=$!
@@ -203,7 +204,7 @@ finish() {
     for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_tasks"
-    if [ -e "$gl_attempt/ranks.tsv" ] && ! gather last; then
+    if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
         awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||
             sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" last >>"$gl_attempt/manifest.jsonl"

@@ -109,3 +109,13 @@ def ada(cluster: Sandbox) -> Iterator[User]:
     user.write("prog.sh", PROGRAM)
     yield user
     idle(cluster)
+
+
+@pytest.fixture
+def no_python(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
+    """ada on a sandbox whose nodes have no Python at all."""
+    box = sandboxes("no-python", nodes=4, no_python=True)
+    user = User(box)
+    user.write("prog.sh", PROGRAM)
+    yield user
+    idle(box)

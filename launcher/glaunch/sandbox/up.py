@@ -132,7 +132,7 @@ def _say(pipe: IO[bytes], word: str) -> None:
 def _await(folder: Path, sign: str, deadline: float) -> None:
     """Wait for the file that says so."""
     while not (folder / "srv" / sign).exists():
-        if (folder / "srv" / "failed").exists() or alive(folder / "guard") is None:
+        if (folder / "srv" / "failed").exists() or alive(folder / "guard") is None:  # the guard stays until it was read
             raise _NotUp("the cluster inside ended")
         if time.monotonic() > deadline:
             raise _NotUp("not in time (--timeout)")
