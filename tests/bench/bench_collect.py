@@ -32,8 +32,10 @@ from glaunch.gateways.ssh import SshSettings
 folder, count, attempt = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
 attempt.mkdir()
 hosts = [f"h{number:03d}" for number in range(1, count + 1)]
-settings = SshSettings(pwd.getpwuid(os.getuid()).pw_name, (f"{folder}/known_hosts",), (f"{folder}/key",), port=int(sys.argv[4]), fan_out=int(sys.argv[5]))
-bundle = collect(attempt, hosts, {host: f"127.0.0.{int(host[1:])}" for host in hosts}, f"{folder}/node", settings=settings)
+name = pwd.getpwuid(os.getuid()).pw_name
+settings = SshSettings(name, (f"{folder}/known_hosts",), (f"{folder}/key",), port=int(sys.argv[4]), fan_out=int(sys.argv[5]))
+addresses = {host: f"127.0.0.{int(host[1:])}" for host in hosts}
+bundle = collect(attempt, hosts, addresses, f"{folder}/node", settings=settings)
 assert not bundle.missing, bundle.missing[:3]
 assert all(len(host.files) == 11 for host in bundle.hosts)
 """
