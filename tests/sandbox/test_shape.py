@@ -13,7 +13,6 @@ from glaunch.sandbox.network import lay_out
 from glaunch.sandbox.shape import default_shape, grow, node_names, parse_shape, read_topology, topology_conf
 
 
-
 def test_a_shape_counts_per_switch_above() -> None:
     fabric = grow(parse_shape("core:1 spine:2 leaf:4 node:2"))
     assert len(node_names(fabric)) == 16
@@ -40,7 +39,7 @@ def test_the_default_shape_holds_every_count(count: int) -> None:
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=5), st.integers(1, 300))
 def test_a_grown_fabric_comes_back_from_its_topology_conf(counts: list[int], limit: int) -> None:
-    tiers = tuple((name, count) for name, count in zip(("t1", "t2", "t3", "t4"), counts[:-1], strict=False)) + (("node", counts[-1]),)
+    tiers = (*zip(("t1", "t2", "t3", "t4"), counts[:-1], strict=False), ("node", counts[-1]))
     fabric = grow(tiers, limit)
     again = read_topology(topology_conf(fabric), "topology.conf")
     assert again.switches == fabric.switches
@@ -49,7 +48,9 @@ def test_a_grown_fabric_comes_back_from_its_topology_conf(counts: list[int], lim
     assert len(roots) <= counts[0]
 
 
-@pytest.mark.parametrize("text", ["", "leaf:4", "node:4", "leaf:0 node:4", "leaf:2 leaf:2 node:4", "leaf:two node:4", "node:4 leaf:2", "leaf=2 node=4"])
+@pytest.mark.parametrize(
+    "text", ["", "leaf:4", "node:4", "leaf:0 node:4", "leaf:2 leaf:2 node:4", "leaf:two node:4", "node:4 leaf:2", "leaf=2 node=4"]
+)
 def test_what_is_no_shape_is_refused_with_one_that_is(text: str) -> None:
     with pytest.raises(UsageError, match="core:1 spine:2 leaf:4 node:2"):
         parse_shape(text)
@@ -88,13 +89,13 @@ def test_what_is_no_topology_is_refused(text: str, seen: str) -> None:
 def links(fabric: Fabric) -> list[str]:
     network = lay_out(fabric, "100mbit")
     made = [line.split() for line in network.ip_batch.splitlines() if line.startswith("link add")]
-    return [words[2] for words in made] + [words[6] for words in made if "peer" in words] + [host.port for host in network.hosts]
+    return [words[2] for words in made] + [words[7] for words in made if "peer" in words] + [host.port for host in network.hosts]
 
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=5))
 def test_every_link_has_a_name_of_its_own_that_the_kernel_takes(counts: list[int]) -> None:
     names = ("v-", "br0", "a-very-long-name-for-a-switch", "dn-")
-    tiers = tuple((name, count) for name, count in zip(names, counts[:-1], strict=False)) + (("node", counts[-1]),)
+    tiers = (*zip(names, counts[:-1], strict=False), ("node", counts[-1]))
     found = links(grow(tiers))
     assert len(set(found)) == len(found)
     assert all(0 < len(name) <= 15 for name in found)

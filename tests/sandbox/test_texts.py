@@ -33,7 +33,11 @@ def test_partitions_are_added_not_replaced() -> None:
 
 def test_nodes_can_differ_in_gpus_and_have_none() -> None:
     lines = conf(gpus=(parse_gpus("h100:8"), parse_gpus("n002=a100:4"), parse_gpus("n003=0")))
-    assert [line for line in lines if line.startswith("NodeName=n")] == ["NodeName=n001 Gres=gpu:h100:8", "NodeName=n002 Gres=gpu:a100:4", "NodeName=n003"]
+    assert [line for line in lines if line.startswith("NodeName=n")] == [
+        "NodeName=n001 Gres=gpu:h100:8",
+        "NodeName=n002 Gres=gpu:a100:4",
+        "NodeName=n003",
+    ]
     assert not any(line.startswith("GresTypes") for line in conf(gpus=(Gpus("h100", 0),)))
     with pytest.raises(UsageError, match="n009"):
         texts.gpus_of(NODES, [parse_gpus("n009=8")])
@@ -58,10 +62,10 @@ def test_rates() -> None:
 
 
 def test_the_machines_people_are_not_in_the_sandbox_and_its_daemons_are() -> None:
-    passwd = "root:x:0:0:root:/root:/bin/zsh\nslurm:x:64030:64030::/nonexistent:/usr/sbin/nologin\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
-    passwd += "carol:x:1000:1000::/home/carol:/bin/bash\nada:x:900:900::/opt/ada:/bin/sh\n+::::::\n"
+    people = "root:x:0:0:root:/root:/bin/zsh\nslurm:x:64030:64030::/none:/usr/sbin/nologin\nsshd:x:100:65534::/run/sshd:/usr/sbin/nologin\n"
+    people += "carol:x:1000:1000::/home/carol:/bin/bash\nada:x:900:900::/opt/ada:/bin/sh\n+::::::\n"
     group = "root:x:0:\nslurm:x:64030:\ncarol:x:1000:\ndocker:x:999:carol\n"
-    files = texts.accounts(passwd, group)
+    files = texts.accounts(people, group)
     assert [line.split(":")[0] for line in files["passwd"].splitlines()] == ["root", "ada", "bob", "slurm", "sshd"]
     assert "ada:*:2001:2001::/home/ada:/bin/bash" in files["passwd"]
     assert "carol:x:1000:" not in files["group"]
@@ -102,7 +106,10 @@ def test_an_fstab_escapes_what_fstab_needs_escaped() -> None:
 
 
 def test_file_systems_of_the_system_are_found_and_others_are_not() -> None:
-    lines = [f"36 35 98:0 / {point} rw,noatime master:1 - ext4 /dev/root rw" for point in ("/", "/usr/lib", "/usr", "/proc", "/home", "/var/log", "/data")]
+    lines = [
+        f"36 35 98:0 / {point} rw,noatime master:1 - ext4 /dev/root rw"
+        for point in ("/", "/usr/lib", "/usr", "/proc", "/home", "/var/log", "/data")
+    ]
     assert system_mounts("\n".join(lines)) == ("/usr", "/usr/lib")
 
 
@@ -124,7 +131,14 @@ def test_missing_packages_are_named_by_package(tmp_path: Path) -> None:
     (tmp_path / "usr/sbin").mkdir(parents=True)
     for name in ("slurmctld", "slurmd", "munged", "sshd"):
         (tmp_path / "usr/sbin" / name).touch()
-    assert packages.missing(tmp_path, accounting=True) == ("slurm-client", "openssh-client", "iproute2", "util-linux", "slurmdbd", "mariadb-server")
+    assert packages.missing(tmp_path, accounting=True) == (
+        "slurm-client",
+        "openssh-client",
+        "iproute2",
+        "util-linux",
+        "slurmdbd",
+        "mariadb-server",
+    )
     assert f"chroot {tmp_path} apt-get install" in packages.hint(tmp_path, ("munge",))
 
 

@@ -48,9 +48,7 @@ def command() -> None:
 @_dir_option
 @click.option("--nodes", type=click.IntRange(1), help=f"How many; {DEFAULT_NODES} unless the shape or the topology says.")
 @click.option("--shape", default="", metavar="TIERS", help="The switches, each number per switch above: 'core:1 spine:2 leaf:4 node:2'.")
-@click.option(
-    "--topology", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="This topology.conf; its nodes are the nodes."
-)
+@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf; its nodes are the nodes.")
 @click.option(
     "--gpus", multiple=True, default=("h100:8",), show_default=True, metavar="[NODES=][KIND:]N", help="GPUs of each node; 0 for none."
 )
@@ -63,21 +61,21 @@ def command() -> None:
     help="slurmdbd and MariaDB: accounts red (ada) and blue (bob), QOS normal, small (4 nodes), spare (gives way).",
 )
 @click.option("--no-python", is_flag=True, help="Nodes without any Python.")
-@click.option("--slurm-root", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Run all of it in this root file system.")
+@click.option("--slurm-root", type=click.Path(path_type=Path), help="Run all of it in this root file system.")
 @click.option("--rate", default="", metavar="RATE", help="What a node's link carries (400mbit); no limit if not given.")
 @click.option("--uplink", default="", metavar="RATE", help="The same for links between switches.")
 @click.option(
     "--bind",
     "binds",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     help="Show this folder inside, read-only.",
 )
 @click.option(
     "--site",
     "sites",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="A site file to try, in /etc/glaunch.",
 )
 @click.option("--ssh-users", default="root,ada,bob", show_default=True, help="Who may ssh to nodes.")
@@ -152,7 +150,7 @@ def down(folder: Path) -> None:
 @command.command(short_help="Which stand, and how they are.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="This one only; else all on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def status(folder: Path | None, as_json: bool) -> None:
+def status(folder: Path | None, as_json: bool) -> int:
     """Which sandboxes stand on this machine, and the state of their nodes. Exit code 1 when none is up."""
     from glaunch.sandbox.box import Sandbox, standing
 
@@ -172,8 +170,7 @@ def status(folder: Path | None, as_json: bool) -> None:
             click.echo("  " + (", ".join(f"{count} {state}" for state, count in report["states"].items()) or "slurmctld does not answer"))
     if not reports and not as_json:
         click.echo("no sandbox on this machine", err=True)
-    if not any(report["up"] for report in reports):
-        raise SystemExit(1)
+    return 0 if any(report["up"] for report in reports) else 1
 
 
 def _report(box: "Sandbox") -> dict[str, Any]:
