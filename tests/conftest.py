@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from glaunch.errors import GlaunchError
-
 if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
     from glaunch.sandbox.options import SandboxOptions
@@ -30,6 +28,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def stand(options: "SandboxOptions") -> "Sandbox":
     """A sandbox for tests; where this machine cannot have one the test is skipped with the reason (with CI=true: failed)."""
+    from glaunch.errors import GlaunchError
     from glaunch.sandbox.up import check_machine, up
 
     try:
