@@ -48,8 +48,7 @@ def follower(
     def on_start(attempt: AttemptFolder) -> None:
         world.history.append(submission_id, time.time(), state="running")
         if not array:
-            again = f", for the {attempt.restart + 1}. time" if attempt.restart else ""
-            talk(f"job {job_id} runs{again}")
+            talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
     return Follower(
         world.slurm,

@@ -44,6 +44,8 @@ make_attempt() {
         gl_attempt=$gl_base-$gl_run
     done
     mkdir "$gl_attempt/out" "$gl_attempt/logs" "$gl_attempt/ranks.d" || stop "cannot write in $gl_attempt"
+    # The batch log of a requeued job goes on; a reader must see which run a line belongs to.
+    [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
 # Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.

@@ -5,7 +5,6 @@ import re
 import tarfile
 
 import pytest
-
 from tests.cluster.conftest import User, job_id_of, until
 
 pytestmark = pytest.mark.slurm

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.cluster.conftest import User, job_id_of, until
 
 pytestmark = pytest.mark.slurm
@@ -59,7 +58,7 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
     assert ada.run("scontrol", "requeue", job_id).code == 0
     until(
         lambda: (
-            ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "BeginTime=now").code == 0
+            ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now").code == 0
         ),
         60,
         "back",
@@ -71,6 +70,7 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
     assert (first.restart, second.restart) == (0, 1)
     assert second.end is not None and second.end.code == 0
     assert [place.host for place in second.ranks] == [host for host in second.hosts for _ in range(8)]
+    assert "Terminated" not in stderr.decode().split("runs again")[1]  # what ended the first run is no finding about the second
 
 
 def test_a_three_task_array_runs_each_task_once(ada: User) -> None:

@@ -8,8 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -62,12 +63,10 @@ def cli(*words: str, python: str = sys.executable, modules: str = str(ROOT / "la
 
 
 @pytest.fixture
-def folder(sandboxes: Make) -> Path:
+def folder(sandboxes: Make) -> Iterator[Path]:
     """A folder for one sandbox, that none is left in."""
-    import tempfile
-
     path = Path(tempfile.mkdtemp(prefix="glaunch-test-", dir="/var/tmp"))
-    yield path / "box"  # type: ignore[misc]
+    yield path / "box"
     Sandbox(path / "box").down()
     path.rmdir()
 
@@ -533,5 +532,5 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, folder: Path) -> No
     done = subprocess.run(cli("up", "--dir", str(folder), "--slurm-root", str(tmp_path)), capture_output=True, text=True, timeout=20)
     assert done.returncode == 1
     assert f"{tmp_path} lacks slurmctld, slurmd," in done.stderr
-    assert "chroot" in done.stderr
+    assert "--install" in done.stderr
     assert not folder.exists()

@@ -28,7 +28,14 @@ def _dir_option(function: F) -> F:
     )
 
 
-@click.group("sandbox", short_help="A real Slurm of several hosts on this machine.")
+class _HelpAlone(click.Group):
+    """Without a verb it shows its help, and that is no error."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+
+@click.group("sandbox", cls=_HelpAlone, short_help="A real Slurm of several hosts on this machine.")
 def command() -> None:
     """A real Slurm of several hosts on this machine, for trying things out.
 
@@ -101,7 +108,7 @@ def up(
     **rest: Any,  # noqa: ANN401
 ) -> None:
     """Make a sandbox and wait until every node is idle."""
-    from glaunch.sandbox import packages
+    from glaunch.sandbox import inner_python, packages
     from glaunch.sandbox.up import up as make
 
     parse_rate(rest["rate"])
@@ -114,14 +121,19 @@ def up(
         ssh_users=tuple(ssh_users.split(",")),
         **rest,
     )
-    if install_packages and options.slurm_root is None:
-        lacking = packages.missing(Path("/"), accounting=options.accounting)
+    root = (options.slurm_root or Path("/")).resolve()
+    if install_packages:
+        lacking = (*packages.missing(root, accounting=options.accounting), *packages.for_glaunch(root))
         if lacking:
-            click.echo(f"installing {' '.join(lacking)}", err=True)
-            packages.install(lacking, yes=yes)
+            if root == Path("/") and not yes:
+                packages.check_no_slurm_lives_here()
+            click.echo(f"installing {' '.join(lacking)}" + (f" in {root}" if options.slurm_root else ""), err=True)
+            packages.install(lacking, yes=yes, root=root)
     began = time.monotonic()
     box = make(options)
     click.echo(f"up after {time.monotonic() - began:.1f} s: {len(box.nodes)} nodes, {_gpu_words(options.gpus)}, in {box.dir}", err=True)
+    if options.slurm_root is None and (path := inner_python.unreadable(inner_python.outer())):
+        click.echo(f"  glaunch will not start inside as ada or bob: others may not read {path}    (chmod -R o+rX)", err=True)
     here = "" if folder == DEFAULT_DIR else f"--dir {folder} "
     click.echo(
         f"  glaunch sandbox exec {here}--user ada -- sinfo      (in a loop, with less start-up: {box.dir}/exec -u ada sinfo)", err=True
