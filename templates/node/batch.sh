@@ -25,11 +25,11 @@ each() { # SECONDS COMMAND…
         shift
         if [ -n "${gl_host_file-}" ]; then
             export SLURM_HOSTFILE="$gl_host_file"
-            set -- --distribution=arbitrary "$@"
+            set -- --distribution=arbitrary "$@" # no --nodes: the host file says how many, and 24.11 refuses both
         else
-            set -- --distribution=block --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+            set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --nodes="$gl_nodes" --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
             --mpi=none --input=none "$@"
     )
 }
@@ -137,13 +137,13 @@ find_port() { # TRY
 # SLURM_HOSTFILE is for this one srun only; its file names one host a rank. The files are named from where srun stands, so that
 # a "%" or a backslash in the folder's name is not taken for a pattern.
 start() {
-    set -- --export=ALL --nodes="$gl_nodes" --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
+    set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
         ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
     (
         trap - EXIT
         cd "$gl_attempt" || exit 1
         if [ "$gl_form" = planned ]; then
-            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer
+            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
             export SLURM_HOSTFILE="$gl_attempt/hosts"
             exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
         fi
