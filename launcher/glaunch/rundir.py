@@ -303,7 +303,7 @@ def _names(folder: Path) -> tuple[str, ...]:
 
 
 def _below(path: str, place: str) -> bool:
-    return path == place or path.startswith(place.rstrip("/") + "/")
+    return (path.rstrip("/") + "/").startswith(place.rstrip("/") + "/")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -37,7 +37,7 @@ class Ending:
     """How a run's logs come home, from the settings `gather.*` and `logs.*`."""
 
     before_limit_s: int = 60
-    """So long before the time limit the logs are gathered while the ranks still run (a quarter of what is left, if that is less); 0: not."""
+    """So long before the time limit the logs are gathered while the ranks still run (a quarter of what is left, if less); 0: not."""
     gather_s: int = 10
     """At most so long the step at the end may take (`gather.timeout_s`)."""
     cap_bytes: int = 256 * MIB

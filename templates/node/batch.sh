@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -25,11 +25,11 @@ each() { # SECONDS COMMAND…
         shift
         if [ -n "${gl_host_file-}" ]; then
             export SLURM_HOSTFILE="$gl_host_file"
-            set -- --distribution=arbitrary "$@"
+            set -- --distribution=arbitrary "$@" # no --nodes: the host file says how many, and 24.11 refuses both
         else
-            set -- --distribution=block --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+            set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --nodes="$gl_nodes" --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
             --mpi=none --input=none "$@"
     )
 }
@@ -44,6 +44,8 @@ make_attempt() {
         gl_attempt=$gl_base-$gl_run
     done
     mkdir "$gl_attempt/out" "$gl_attempt/logs" "$gl_attempt/ranks.d" || stop "cannot write in $gl_attempt"
+    # The batch log of a requeued job goes on; a reader must see which run a line belongs to.
+    [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
 # Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
@@ -135,17 +137,18 @@ find_port() { # TRY
 # SLURM_HOSTFILE is for this one srun only; its file names one host a rank. The files are named from where srun stands, so that
 # a "%" or a backslash in the folder's name is not taken for a pattern.
 start() {
-    set -- --export=ALL --nodes="$gl_nodes" --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
+    set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
         ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
     (
         trap - EXIT
         cd "$gl_attempt" || exit 1
         if [ "$gl_form" = planned ]; then
-            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer
+            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
             export SLURM_HOSTFILE="$gl_attempt/hosts"
             exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
         fi
-        exec srun "$@" --distribution=block --ntasks-per-node="$gl_per_node" ${gl_among:+"--nodelist=$gl_among"} \
+        [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- "$@" --ntasks-per-node="$gl_per_node" # else Slurm spreads them itself
+        exec srun "$@" --distribution=block ${gl_among:+"--nodelist=$gl_among"} \
             sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
     ) &
     gl_main=$!
@@ -203,7 +206,7 @@ finish() {
     for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_tasks"
-    if [ -e "$gl_attempt/ranks.tsv" ] && ! gather last; then
+    if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
         awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||
             sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" last >>"$gl_attempt/manifest.jsonl"

@@ -3,7 +3,8 @@
 # Reads   ATTEMPT/granted    one node a line, as Slurm granted them
 #         ORDER              the plan's table: node TAB position TAB leaf TAB pod
 # Writes  ATTEMPT/ordered    the first NODES of them in the plan's order; nodes that the table does not know come last
-#         ATTEMPT/hosts      one line a rank, for SLURM_HOSTFILE: PER_NODE lines a node, on the last node what is left
+#         ATTEMPT/hosts      one line a rank, for SLURM_HOSTFILE: PER_NODE lines a node, on the last node what is left; where that would
+#                            leave nodes without ranks (sbatch -n 8 by hand), the ranks are spread evenly
 #
 # The host file is written only when it has a line for every rank: with fewer, srun would silently start fewer ranks.
 attempt=$1 order=$2 nodes=$3 tasks=$4 per_node=$5
@@ -27,8 +28,12 @@ awk -F '\t' '
 unknown=$(awk -F '\t' 'NR == FNR { known[$1]; next } !($1 in known) { n++ } END { print n + 0 }' "$order" "$attempt/ordered.part")
 [ "$unknown" -eq 0 ] || say "$unknown of the granted nodes are not in the plan's order; they come last"
 
-awk -v tasks="$tasks" -v per_node="$per_node" '
-    { for (i = 0; i < per_node && tasks > 0; i++) { print; tasks-- } }
+awk -v tasks="$tasks" -v per_node="$per_node" -v nodes="$nodes" '
+    BEGIN { even = tasks <= per_node * (nodes - 1) }
+    {
+        here = even ? int(tasks / (nodes - NR + 1) + 0.999999) : per_node
+        for (i = 0; i < here && tasks > 0; i++) { print; tasks-- }
+    }
 ' "$attempt/ordered.part" >"$attempt/hosts.part"
 lines=$(wc -l <"$attempt/hosts.part")
 [ "$lines" -eq "$tasks" ] || no_order "$((lines)) places for $tasks ranks ($nodes nodes, $per_node a node)"

@@ -129,6 +129,20 @@ def test_by_hand_it_runs_as_often_as_it_is_submitted(jobs: Jobs) -> None:
     assert jobs.log(folder) == ""
 
 
+@pytest.mark.parametrize("shape", [("-N3", "-n5"), ("-N2", "-n8", "--ntasks-per-node=4")], ids="_".join)
+def test_by_hand_it_may_have_another_shape(jobs: Jobs, shape: tuple[str, ...]) -> None:
+    folder = jobs.make(("sh", "-c", "echo $WORLD_SIZE"), nodes=2, per_node=4)
+    run = jobs.run(folder, *shape, by_hand=True)
+    assert run.end is not None
+    assert run.end.code == 0, jobs.log(folder)
+    assert run.start is not None
+    assert run.start.order == "planned"
+    assert list(run.hosts) == sorted((run.path / "granted").read_text().split(), reverse=True)
+    counts = [sum(place.host == host for place in run.ranks) for host in run.hosts]
+    assert counts == ([2, 2, 1] if shape[0] == "-N3" else [4, 4])
+    assert [place.host for place in run.ranks] == [host for host, count in zip(run.hosts, counts, strict=True) for _ in range(count)]
+
+
 def test_one_submission_runs_once(jobs: Jobs) -> None:
     folder = jobs.make(("sh", "-c", "sleep 4"))
     first, second = jobs.submit(folder), jobs.submit(folder)
@@ -209,6 +223,17 @@ def test_here_uses_a_part_of_an_allocation(jobs: Jobs) -> None:
         assert list(run.hosts) == sorted(granted, reverse=True)[:2]
         assert [place.host for place in run.ranks] == [run.hosts[0]] * 2 + [run.hosts[1]] * 2
         assert gathered(run) == set(run.hosts)
+
+
+def test_here_under_another_shell(jobs: Jobs) -> None:
+    """/bin/sh is bash on most clusters."""
+    folder = jobs.make(("sh", "-c", f"{LOG}; [ $RANK != 1 ] || exit 3"))
+    done = jobs.ada("salloc", "-N2", "-n4", "bash", "--posix", f"/home/ada/{folder.name}/job.sbatch", "here")
+    assert done.code == 3, done.stderr
+    said = [line for line in done.stderr.splitlines() if not line.startswith("salloc:")]
+    run = jobs.end(folder)[-1]
+    assert said == [f"srun: error: {run.hosts[0]}: task 1: Exited with exit code 3"]
+    assert gathered(run) == set(run.hosts)
 
 
 def test_here_needs_an_allocation(jobs: Jobs) -> None:
