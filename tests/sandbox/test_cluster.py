@@ -229,7 +229,8 @@ def test_two_stand_side_by_side(cluster: Sandbox, sandboxes: Make) -> None:
     assert answer(other, "sbatch", "--parsable", "-w", "n001", "--wrap", "sleep 60") == "1"
     assert answer(other, "srun", "-w", "n002", "hostname", user="bob") == "n002"
     assert answer(cluster, "squeue", "-h") == ""
-    assert answer(cluster, "ls", "/tmp", node="n001") == answer(cluster, "ls", "/tmp", node="n002")
+    answer(other, "sh", "-c", "echo mine >/tmp/side", node="n001")
+    assert cluster.exec(["ls", "/tmp/side"], node="n001").code == 2
     assert "MaxJobCount             = 77" in answer(other, "scontrol", "show", "config")
     answer(other, "scancel", "1")
 
