@@ -19,6 +19,7 @@ from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.fabric_json import fabric_document
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
@@ -187,7 +188,8 @@ def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
         "user": user_name(),
     }
     create(folder, intent)
-    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(fabric.to_json())))
+    seen = fabric_document(replace(fabric, network=None))  # a job needs the tree, not every cable
+    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(seen)))
     write_texts(folder, (*documents, *script.texts))
     return folder
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from glaunch.fabric import Fabric, natural_key, number_key
+from glaunch.fabric import Fabric
+from glaunch.hostlist import natural_key, number_key
 from glaunch.placement.placement import OrderRow
 
 
