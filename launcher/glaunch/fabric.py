@@ -15,6 +15,14 @@ MAX_SYNTHETIC_NODES = 1 << 20
 _TIER = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):([1-9][0-9]{0,6})")
 
 
+class NoTree(UsageError):
+    """What was named makes no tree; `switch` is where it was seen."""
+
+    def __init__(self, message: str, switch: str) -> None:
+        super().__init__(message)
+        self.switch = switch
+
+
 @dataclass(frozen=True, slots=True)
 class Switch:
     """One switch: `parent` is the switch above (None at a root); only tier 0 (a leaf) has nodes.
@@ -197,7 +205,7 @@ def build_fabric(
     """The fabric whose switches are the keys of `parents`, in that order; `nodes` has the node names of each leaf.
 
     Tiers are counted from below: 0 without switches below, else one more than the highest of them.
-    Raises UsageError when a parent is no switch, when switches stand above each other in a circle, or when a switch that has
+    Raises NoTree when a parent is no switch, when switches stand above each other in a circle, or when a switch that has
     switches below it has nodes too.
     """
     tiers = dict.fromkeys(parents, 0)
@@ -205,17 +213,17 @@ def build_fabric(
         height, below = 0, name
         while (above := parents[below]) is not None:
             if above not in parents:
-                raise UsageError(f"switch {below!r} hangs on {above!r}, which is no switch")
+                raise NoTree(f"switch {below!r} hangs on {above!r}, which is no switch", below)
             height += 1
             if height > len(parents):
-                raise UsageError(f"switch {name!r} stands above itself")
+                raise NoTree(f"switch {name!r} stands above itself", name)
             if tiers[above] >= height:
                 break
             tiers[above] = height
             below = above
     for name, tier in tiers.items():
         if tier and nodes.get(name):
-            raise UsageError(f"switch {name!r} has both switches and nodes below it")
+            raise NoTree(f"switch {name!r} has both switches and nodes below it", name)
     return Fabric(tuple(Switch(name, tiers[name], parents[name], tuple(nodes.get(name, ()))) for name in parents), source, notes=notes)
 
 

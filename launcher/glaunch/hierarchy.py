@@ -227,6 +227,13 @@ def _all_switches(unit: _Unit) -> Iterable[str]:
         yield from _all_switches(one)
 
 
+def _without_dead_ends(unit: _Unit, hosts_above: Mapping[str, list[str]]) -> _Unit:
+    """The highest unit that joins anything: switches beyond it lead nowhere."""
+    while len(unit.below) == 1 and unit.below[0].below and not any(switch in hosts_above for switch in unit.switches):
+        unit = unit.below[0]
+    return unit
+
+
 def _written(network: Network, spread: _Spread, hosts_above: Mapping[str, list[str]]) -> Fabric:
     """The finished tree with the switches' own names; hosts on a switch above the leaves get a virtual leaf below it."""
     label = network.label
@@ -249,7 +256,7 @@ def _written(network: Network, spread: _Spread, hosts_above: Mapping[str, list[s
         rows[name] = (parent, members, unit.virtual, unit.nodes)
 
     for unit in spread.units:
-        add(unit, None)
+        add(_without_dead_ends(unit, hosts_above), None)
     tree = build_fabric({name: row[0] for name, row in rows.items()}, {}, network.source)
     where = {label[device.id]: device.where for device in network.switches}
     switches = []
