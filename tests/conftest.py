@@ -2,14 +2,11 @@
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-from glaunch.errors import GlaunchError
 
 if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
@@ -30,15 +27,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 def stand(options: "SandboxOptions") -> "Sandbox":
     """A sandbox for tests; where this machine cannot have one the test is skipped with the reason (with CI=true: failed)."""
+    from glaunch.errors import GlaunchError
     from glaunch.sandbox.up import check_machine, up
 
     try:
         check_machine(accounting=options.accounting)
     except GlaunchError as reason:
         pytest.skip(str(reason))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the sandbox's guard outlives `up`: that is what it is for
-        return up(options)
+    return up(options)
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,8 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
     assert "is back in the queue" in stderr.decode()
     first, second = ada.attempts(job_id)
     assert (first.restart, second.restart) == (0, 1)
-    assert second.end is not None and second.end.code == 0
+    assert second.end is not None
+    assert second.end.code == 0
     assert [place.host for place in second.ranks] == [host for host in second.hosts for _ in range(8)]
     assert "Terminated" not in stderr.decode().split("runs again")[1]  # what ended the first run is no finding about the second
 
@@ -115,7 +116,7 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     argv = ada.box.argv(["glaunch", "./prog.sh", "-n", "8", "--env", "SLEEP=6"], "ada")
     process, terminal = pty.fork()
     if process == 0:
-        os.execvp(argv[0], argv)
+        os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
     until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
     time.sleep(0.5)
