@@ -59,9 +59,6 @@ bench-placement: $(READY) ## placement, beside brute force and at 100,000 nodes
 bench-collect: $(READY) ## collecting logs over SSH, beside scp -r (root)
 	@$(BIN)/python tests/bench/bench_collect.py
 
-bench-collect: $(READY) ## bringing logs home from 64 hosts, beside `scp -r`
-	@$(BIN)/python tests/bench/bench_collect.py
-
 clean: ## remove what builds and tests leave (not .venv)
 	@rm -rf build dist launcher/*.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
