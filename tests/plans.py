@@ -34,6 +34,7 @@ def make_plan(
     more: Sequence[Option] = (),
     variables: Sequence[Variable] = (),
     kept: Sequence[Variable] = (),
+    unset: Sequence[Variable] = (),
     work_dir: str = "/",
     order: Sequence[OrderRow] | None = None,
 ) -> Plan:
@@ -65,7 +66,7 @@ def make_plan(
         order=backwards() if order is None else tuple(order),
         directives=directives,
         arguments=(),
-        environment=Environment(tuple(variables), tuple(kept), ()),
+        environment=Environment(tuple(variables), tuple(kept), (), tuple(unset)),
         launch=Launch("srun", tuple(argv), work_dir),
         fabric_source="by hand",
         cluster_taken_at_s=0.0,

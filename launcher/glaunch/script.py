@@ -78,6 +78,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
             last_node=layout.last_node_tasks,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
+            unset=plan.environment.unset,
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
             form="planned" if arrange and plan.order else "slurm",
