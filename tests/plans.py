@@ -6,7 +6,7 @@ from pathlib import Path
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Launch, Option, Plan, RankLayout
 from glaunch.request import Request
-from glaunch.script import batch_output
+from glaunch.sbatch_options import batch_output
 from glaunch.tuning import Environment, Variable
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"

@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from glaunch import rundir
 from glaunch.errors import UsageError
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
-from glaunch.script import Ending, batch_output, render
+from glaunch.sbatch_options import batch_output
+from glaunch.script import Ending, render
 from glaunch.tuning import Variable
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -120,7 +122,8 @@ def test_order_table() -> None:
 
 
 def test_slurm_order_where_no_other_is_taken() -> None:
-    text = dict(render(PLANS["plain"], load_templates(), version="1", arrange=False).texts)["job.sbatch"]
+    plan = replace(PLANS["plain"], launch=replace(PLANS["plain"].launch, arranged=False))
+    text = folder_of(plan)["job.sbatch"]
     assert "gl_form='slurm'" in text
 
 
