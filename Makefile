@@ -15,7 +15,7 @@ packages = missing=''; for p in $(1); do dpkg -s "$$p" >/dev/null 2>&1 || missin
 		apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
 	fi
 
-.PHONY: help demo test lint docs bench bench-placement clean
+.PHONY: help demo test lint docs bench bench-placement bench-collect clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -41,7 +41,7 @@ check = failed=''; \
 	$(BIN)/ruff check . || failed="$$failed ruff-check"; \
 	$(BIN)/ruff format --check . || failed="$$failed ruff-format"; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
-	$(BIN)/python -m pytest -q $${marks:+"$$marks"} || failed="$$failed pytest"; \
+	$(BIN)/python -m pytest -q -rs $${marks:+"$$marks"} || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed" >&2; exit 1; fi
 
 lint: $(READY) ## ruff (check and format) and mypy --strict
@@ -55,6 +55,9 @@ bench: $(READY) ## start-up, planning and parsing, each beside what it should be
 
 bench-placement: $(READY) ## placement, beside brute force and at 100,000 nodes
 	@$(BIN)/python tests/bench/bench_placement.py
+
+bench-collect: $(READY) ## collecting logs over SSH, beside scp -r (root)
+	@$(BIN)/python tests/bench/bench_collect.py
 
 clean: ## remove what builds and tests leave (not .venv)
 	@rm -rf build dist launcher/*.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -1,9 +1,16 @@
 """With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there."""
 
 import os
-from collections.abc import Generator
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from glaunch.sandbox.box import Sandbox
+    from glaunch.sandbox.options import SandboxOptions
 
 REAL = ("slurm", "sshd")
 
@@ -16,3 +23,42 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid}: CI=true, and a test on the real thing was skipped ({reason})"
     return report
+
+
+def stand(options: "SandboxOptions") -> "Sandbox":
+    """A sandbox for tests; where this machine cannot have one the test is skipped with the reason (with CI=true: failed)."""
+    from glaunch.errors import GlaunchError
+    from glaunch.sandbox.up import check_machine, up
+
+    try:
+        check_machine(accounting=options.accounting)
+    except GlaunchError as reason:
+        pytest.skip(str(reason))
+    return up(options)
+
+
+@pytest.fixture(scope="session")
+def sandboxes() -> Iterator[Callable[..., "Sandbox"]]:
+    """Makes sandboxes, each once for the whole run: `sandboxes("plain")`, `sandboxes("no-python", no_python=True)`; all go at the end."""
+    from glaunch.sandbox.options import SandboxOptions
+
+    root = Path(tempfile.mkdtemp(prefix="glaunch-test-", dir="/var/tmp"))
+    made: dict[str, Sandbox] = {}
+
+    def sandbox(name: str, **options: object) -> "Sandbox":
+        if name not in made:
+            made[name] = stand(SandboxOptions(dir=root / name, **options))  # type: ignore[arg-type]
+        return made[name]
+
+    try:
+        yield sandbox
+    finally:
+        for one in made.values():
+            one.down()
+        root.rmdir()
+
+
+@pytest.fixture(scope="session")
+def cluster(sandboxes: Callable[..., "Sandbox"]) -> "Sandbox":
+    """16 nodes of 8 GPUs on three tiers of switches, shared by all tests of a run."""
+    return sandboxes("cluster", nodes=16)

@@ -40,7 +40,7 @@ def test_the_whole_once_for_real(tmp_path: Path) -> None:
     assert "trained " in done.stdout
     assert " on 64 ranks: loss " in done.stdout
     assert "same weights on all" in done.stdout
-    assert re.search(r"8 nodes × 8 GPUs = 64 ranks", done.stdout + done.stderr)
+    assert re.search(r"8 nodes × 8 GPUs \(h100\) = 64 ranks", done.stdout + done.stderr)
     page = Path(done.stdout.splitlines()[-1])
     assert page.read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     page.unlink()
@@ -58,7 +58,7 @@ def test_without_root_it_shows_the_same_plan_from_the_capture(tmp_path: Path) ->
     done = run([*before, *DEMO], place, 60)
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("no Slurm can be started here (not root)")
-    assert re.search(r"8 nodes × 8 GPUs = 64 ranks", done.stdout)
+    assert re.search(r"8 nodes × 8 GPUs \(h100\) = 64 ranks", done.stdout)
     assert "#SBATCH" in done.stdout
 
 

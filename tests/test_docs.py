@@ -50,6 +50,8 @@ def commands(text: str) -> Iterator[str]:
 
 def parse(command: click.Command, words: list[str], parent: click.Context | None, name: str) -> None:
     """Let click read the words as it would, down to the last verb, and run nothing. Raises click's own errors."""
+    if isinstance(command, click.Group) and not words:  # it shows its help
+        return
     try:
         context = command.make_context(name, words, parent=parent)
     except click.exceptions.Exit:  # --help, --version

@@ -48,8 +48,7 @@ def follower(
     def on_start(attempt: AttemptFolder) -> None:
         world.history.append(submission_id, time.time(), state="running")
         if not array:
-            again = f", for the {attempt.restart + 1}. time" if attempt.restart else ""
-            talk(f"job {job_id} runs{again}")
+            talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
     return Follower(
         world.slurm,
@@ -99,7 +98,7 @@ def _follow(
         talk(f"detached: job {job_id} goes on")
         talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=str(ending.code))
+    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
     if ending.message:
         talk(ending.message)
     fetch_missing(world, folder)

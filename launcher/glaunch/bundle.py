@@ -141,6 +141,11 @@ def gathered_hosts(attempt: Path) -> frozenset[str]:
     return frozenset(host for host in hosts if has_archive(attempt, host))
 
 
+def last_lines(attempt: Path) -> Mapping[str, str]:
+    """Host → the manifest's last line about it, as FILE:LINE."""
+    return {row["host"]: f"{MANIFEST}:{line}" for line, row in read_rows(attempt)}
+
+
 def host_row(logs: HostLogs) -> dict[str, Any]:
     """One manifest row."""
     files = [{"name": file.name, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in logs.files]

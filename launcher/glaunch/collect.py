@@ -11,10 +11,22 @@ import secrets
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from glaunch.bundle import ARCHIVES, LogLimits, append_rows, archive_path, gathered_hosts, has_archive, host_row, load_bundle, validated
+from glaunch.bundle import (
+    ARCHIVES,
+    LogLimits,
+    append_rows,
+    archive_path,
+    gathered_hosts,
+    has_archive,
+    host_row,
+    last_lines,
+    load_bundle,
+    validated,
+)
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.gateways.fan_out import Watchdog, fan_out
 from glaunch.gateways.ssh import Ssh, SshSettings, open_ssh, targets
@@ -88,9 +100,11 @@ def collect(
                         progress(result)
         finally:
             _note_the_rest(attempt, [target.host for target in wanted if target.host not in done])
-    # the job's gather replaces the manifest when it ends, and a line of ours may go with it
-    found = load_bundle(attempt, hosts, limits=limits)
-    return LogBundle(found.attempt, tuple(host if host.where or host.archive else done.get(host.host, host) for host in found.hosts))
+    # what was walked just now is not walked again; and the job's gather replaces the manifest at its end, our lines with it
+    others = load_bundle(attempt, [host for host in hosts if host not in done], limits=limits) if len(done) < len(hosts) else None
+    found = {**done, **({host.host: host for host in others.hosts} if others else {})}
+    lines = last_lines(attempt)
+    return LogBundle(str(attempt), tuple(replace(found[host], where=found[host].where or lines.get(host, "")) for host in hosts))
 
 
 def _note_the_rest(attempt: Path, hosts: Sequence[str]) -> None:

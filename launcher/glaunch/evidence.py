@@ -1,6 +1,7 @@
 """One attempt of a job as a report: reads its folder, hands the facts to the diagnosis, and puts both together."""
 
 import os
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,8 @@ from glaunch.rundir import AttemptFolder, load_json
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
 TAIL_LINES = 15
+RUN_BEGINS = re.compile(r"glaunch: run \d+\.\d+\.\d+(?:-\d+)? begins")
+"""What node/batch.sh says when a requeued job runs again."""
 
 
 def load_plan(folder: Path) -> Plan | None:
@@ -99,12 +102,21 @@ def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str,
 
 
 def _batch_log(folder: Path, attempt: AttemptFolder | None, job: Job) -> TextFile | None:
-    """The batch script's own words: of an array, the task's."""
+    """The batch script's own words in this attempt: of an array the task's; of a requeued job this run's part of the log."""
     number = attempt.job_id if attempt is not None else job.id
     for name in (f"batch-{number}.log", f"batch-{number}_{attempt.task if attempt is not None else 0}.log"):
         if (folder / name).is_file():
-            return _text_file(folder, folder / name)
+            return _of_run(_text_file(folder, folder / name), attempt.path.name if attempt is not None else "")
     return None
+
+
+def _of_run(log: TextFile, run: str) -> TextFile:
+    """The lines between `run … begins` of this run (the log's start, for the first) and the next run's."""
+    lines = log.text.split("\n")
+    begins = [number for number, line in enumerate(lines) if RUN_BEGINS.fullmatch(line)]
+    start = next((number for number in begins if lines[number] == f"glaunch: run {run} begins"), 0)
+    end = next((number for number in begins if number > start), len(lines))
+    return TextFile(log.name, "\n".join(lines[start:end]), log.first_line + start)
 
 
 def _text_file(folder: Path, path: Path) -> TextFile:

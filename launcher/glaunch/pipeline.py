@@ -53,6 +53,8 @@ class World:
     history: History
     kept: Kept | None
     captured: bool
+    captured_at_s: float | None = None
+    """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
     if snapshot is None:
         slurm, kept = SlurmCommands(timeout_s=timeout_s), Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
         return World(slurm, settings, load_rules(), History(state, login_host()), kept, captured=False)
-    from glaunch.gateways.capture import replay
+    from glaunch.gateways.capture import replay, taken_at_s
 
     return World(
         SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s),
@@ -82,12 +84,14 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
         History(state, login_host()),
         None,
         captured=True,
+        captured_at_s=taken_at_s(Path(snapshot)),
     )
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric; without a topology one flat switch, which says so."""
-    cluster, topology = read_cluster(world.slurm, time.time(), world.kept, nodes_max_age_s=max_age_s)
+    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
+    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
     return cluster, parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
 
 
@@ -100,7 +104,7 @@ def plan(world: World, request: Request) -> Plan:
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
     """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
-    return decided, script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", "")), hidden
+    return decided, script_of(world, decided), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
@@ -128,8 +132,8 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
     return os.path.normpath(os.path.join(work_dir, settings.text("rundir.path"), f"{safe[:80]}-{submission_id}"))
 
 
-def script_of(world: World, decided: Plan, cluster_version: tuple[int, ...] = (), topology: str = "") -> Script:
-    """The plan as text. topology/block takes no order of the ranks since Slurm 26.05 (then they follow Slurm's own)."""
+def script_of(world: World, decided: Plan) -> Script:
+    """The plan as text."""
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
     texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.suffix in {".j2", ".sh"}}
@@ -143,7 +147,6 @@ def script_of(world: World, decided: Plan, cluster_version: tuple[int, ...] = ()
             cap_bytes=settings.number("logs.max_host_mib") * MIB,
             log_root=settings.text("logs.node_dir"),
         ),
-        arrange=not ("block" in topology and cluster_version >= (26, 5)),
     )
 
 

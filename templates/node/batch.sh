@@ -25,11 +25,11 @@ each() { # SECONDS COMMAND…
         shift
         if [ -n "${gl_host_file-}" ]; then
             export SLURM_HOSTFILE="$gl_host_file"
-            set -- --distribution=arbitrary "$@"
+            set -- --distribution=arbitrary "$@" # no --nodes: the host file says how many, and 24.11 refuses both
         else
-            set -- --distribution=block --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+            set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --nodes="$gl_nodes" --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
             --mpi=none --input=none "$@"
     )
 }
@@ -44,6 +44,8 @@ make_attempt() {
         gl_attempt=$gl_base-$gl_run
     done
     mkdir "$gl_attempt/out" "$gl_attempt/logs" "$gl_attempt/ranks.d" || stop "cannot write in $gl_attempt"
+    # The batch log of a requeued job goes on; a reader must see which run a line belongs to.
+    [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
 # Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
@@ -135,13 +137,13 @@ find_port() { # TRY
 # SLURM_HOSTFILE is for this one srun only; its file names one host a rank. The files are named from where srun stands, so that
 # a "%" or a backslash in the folder's name is not taken for a pattern.
 start() {
-    set -- --export=ALL --nodes="$gl_nodes" --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
+    set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
         ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
     (
         trap - EXIT
         cd "$gl_attempt" || exit 1
         if [ "$gl_form" = planned ]; then
-            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer
+            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
             export SLURM_HOSTFILE="$gl_attempt/hosts"
             exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
         fi

@@ -59,7 +59,7 @@ class User:
     def wait_for(self, job_id: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
         """Until the job is in one of these states (a final one if none is named)."""
         wanted = frozenset(states) or FINAL
-        return until(lambda: (job := self.job(job_id)).get("JobState") in wanted and job or None, timeout_s, f"job {job_id} in {wanted}")
+        return until(lambda: ((job := self.job(job_id)).get("JobState") in wanted and job) or None, timeout_s, f"job {job_id} in {wanted}")
 
     def folder(self, job_id: str) -> Path:
         """The job's folder, out here."""
@@ -109,3 +109,13 @@ def ada(cluster: Sandbox) -> Iterator[User]:
     user.write("prog.sh", PROGRAM)
     yield user
     idle(cluster)
+
+
+@pytest.fixture
+def no_python(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
+    """ada on a sandbox whose nodes have no Python at all."""
+    box = sandboxes("no-python", nodes=4, no_python=True)
+    user = User(box)
+    user.write("prog.sh", PROGRAM)
+    yield user
+    idle(box)

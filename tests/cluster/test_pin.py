@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-
 from tests.cluster.conftest import User, job_id_of, until
 
 pytestmark = pytest.mark.slurm
@@ -60,7 +59,7 @@ def test_a_pin_left_by_a_killed_glaunch_is_lifted_by_the_next_command(ada: User)
     until(lambda: "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 30, "submitted")
     time.sleep(0.5)
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
-    launch.wait(timeout=30)
+    launch.communicate(timeout=30)
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
     assert ada.job(job_id)["ReqNodeList"] != "(null)"
     until(lambda: "lifted" in ada.glaunch("status", env=env).stderr, 40, "the next command lifts it")

@@ -168,6 +168,35 @@ def test_a_program_that_the_node_does_not_have(line: str) -> None:
     assert finding.where == "12.0.0/out/n008.log:1"
 
 
+PROBE = """\
+glaunch: n003: python3: not found
+glaunch: n005: python3: not found
+srun: error: n003: task 5: Exited with exit code 127
+srun: error: n005: task 3: Exited with exit code 127
+glaunch: the program cannot run on every node; no rank was started
+"""
+
+
+def test_a_look_at_the_nodes_that_found_no_program_starts_no_rank() -> None:
+    facts = failed(PROBE, code=127, ranks=())
+    found = [finding for finding in diagnose(facts) if finding.severity != "note"]
+    assert [(finding.code, finding.host, finding.where) for finding in found] == [("GL208", "n[003,005]", "12.0.0/batch.log:1")]
+    assert found[0].title.endswith("cannot start the program: python3: not found")
+    assert first_failure(facts) is None
+
+
+def test_a_node_that_cannot_take_part() -> None:
+    log = "glaunch: n003: cannot write /j/12.0.0/out/n003.log\nglaunch: not every node can take part; no rank was started\n"
+    finding = only(failed(log, ranks=()), "GL213")
+    assert (finding.host, finding.title) == ("n003", "n003 cannot take part: cannot write /j/12.0.0/out/n003.log")
+
+
+def test_a_job_that_stopped_before_its_ranks() -> None:
+    line = "glaunch: job 11 runs the same submission and is not over; job 12 stops here (scancel 11, or wait)"
+    finding = only(failed(f"{line}\n", ranks=(), granted=()), "GL213")
+    assert (finding.evidence, "job 11 runs the same submission" in finding.title) == (line, True)
+
+
 def test_ranks_that_never_started_though_srun_returned_zero() -> None:
     log = "".join(f"srun: error: task {rank} launch failed: Slurmd could not connect IO\n" for rank in (4, 5))
     finding = only(dataclasses.replace(GOOD, batch_log=TextFile("12.0.0/batch.log", log)), "GL209")
@@ -226,9 +255,12 @@ def test_the_last_node_may_carry_fewer_ranks() -> None:
 
 
 def test_an_order_that_could_not_be_made() -> None:
-    line = "glaunch: no order: order.tsv is missing or empty; the ranks follow Slurm's own"
-    facts = dataclasses.replace(GOOD, granted=tuple(reversed(NODES)), batch_log=TextFile("12.0.0/batch.log", line), ranks=())
-    assert only(facts, "GL113").evidence == line
+    for line in (
+        "glaunch: no order: order.tsv is missing or empty; the ranks follow Slurm's own",
+        "glaunch: Slurm does not take the plan's order; the ranks follow Slurm's own",
+    ):
+        facts = dataclasses.replace(GOOD, granted=tuple(reversed(NODES)), batch_log=TextFile("12.0.0/batch.log", line), ranks=())
+        assert only(facts, "GL113").evidence == line
 
 
 def test_hosts_without_logs_are_told_once_a_reason() -> None:

@@ -58,17 +58,17 @@ def _line(world: World, submission: Submission, jobs: list[Job]) -> JobLine:
     if job is not None and not job.over:
         state = in_words(job)
     elif submission.state == "intent":
-        state = "submitted or not: Slurm has not said yet"
+        state = "Slurm has not said yet"
     elif submission.state in {"refused", "lost"}:
         state = f"never ran: {submission.detail}" if submission.detail else "never ran"
     elif codes:
         code = max(codes)
         state = "done" if code == 0 else f"ended with exit code {code}"
-    elif submission.state == "over":
-        state = f"ended with exit code {submission.detail}"
+    elif job is not None:
+        state = in_words(job)
     else:
-        state = in_words(job) if job is not None else "over; Slurm has forgotten how"
+        state = submission.detail if submission.state == "over" else "over; Slurm has forgotten how"
     if submission.job_id and submission.state not in ENDED and (job is None or job.over):
-        world.history.append(submission.id, now_s, state="over", pin="settled", detail=str(max(codes, default="unknown")))
+        world.history.append(submission.id, now_s, state="over", pin="settled", detail=state)
     where = job.nodes if job is not None and job.nodes else ""
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, now_s - submission.created_s, submission.folder)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from glaunch.errors import GlaunchError, UsageError
-from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_conf, parse_gpus, parse_rate
+from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_gpus
 
 if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
@@ -28,7 +28,14 @@ def _dir_option(function: F) -> F:
     )
 
 
-@click.group("sandbox", short_help="A real Slurm of several hosts on this machine.")
+class _HelpAlone(click.Group):
+    """Without a verb it shows its help, and that is no error."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
+
+@click.group("sandbox", cls=_HelpAlone, short_help="A real Slurm of several hosts on this machine.")
 def command() -> None:
     """A real Slurm of several hosts on this machine, for trying things out.
 
@@ -48,9 +55,7 @@ def command() -> None:
 @_dir_option
 @click.option("--nodes", type=click.IntRange(1), help=f"How many; {DEFAULT_NODES} unless the shape or the topology says.")
 @click.option("--shape", default="", metavar="TIERS", help="The switches, each number per switch above: 'core:1 spine:2 leaf:4 node:2'.")
-@click.option(
-    "--topology", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="This topology.conf; its nodes are the nodes."
-)
+@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf; its nodes are the nodes.")
 @click.option(
     "--gpus", multiple=True, default=("h100:8",), show_default=True, metavar="[NODES=][KIND:]N", help="GPUs of each node; 0 for none."
 )
@@ -63,21 +68,21 @@ def command() -> None:
     help="slurmdbd and MariaDB: accounts red (ada) and blue (bob), QOS normal, small (4 nodes), spare (gives way).",
 )
 @click.option("--no-python", is_flag=True, help="Nodes without any Python.")
-@click.option("--slurm-root", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Run all of it in this root file system.")
+@click.option("--slurm-root", type=click.Path(path_type=Path), help="Run all of it in this root file system.")
 @click.option("--rate", default="", metavar="RATE", help="What a node's link carries (400mbit); no limit if not given.")
 @click.option("--uplink", default="", metavar="RATE", help="The same for links between switches.")
 @click.option(
     "--bind",
     "binds",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    type=click.Path(path_type=Path),
     help="Show this folder inside, read-only.",
 )
 @click.option(
     "--site",
     "sites",
     multiple=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=click.Path(path_type=Path),
     help="A site file to try, in /etc/glaunch.",
 )
 @click.option("--ssh-users", default="root,ada,bob", show_default=True, help="Who may ssh to nodes.")
@@ -103,27 +108,30 @@ def up(
     **rest: Any,  # noqa: ANN401
 ) -> None:
     """Make a sandbox and wait until every node is idle."""
-    from glaunch.sandbox import packages
+    from glaunch.sandbox import inner_python, packages
     from glaunch.sandbox.up import up as make
 
-    parse_rate(rest["rate"])
-    parse_rate(rest["uplink"])
     options = SandboxOptions(
         dir=folder,
         gpus=tuple(map(parse_gpus, gpus)),
-        slurm_conf=tuple(map(parse_conf, conf)),
+        slurm_conf=conf,
         site_files=sites,
         ssh_users=tuple(ssh_users.split(",")),
         **rest,
     )
-    if install_packages and options.slurm_root is None:
-        lacking = packages.missing(Path("/"), accounting=options.accounting)
+    root = (options.slurm_root or Path("/")).resolve()
+    if install_packages:
+        lacking = (*packages.missing(root, accounting=options.accounting), *packages.for_glaunch(root))
         if lacking:
-            click.echo(f"installing {' '.join(lacking)}", err=True)
-            packages.install(lacking, yes=yes)
+            if root == Path("/") and not yes:
+                packages.check_no_slurm_lives_here()
+            click.echo(f"installing {' '.join(lacking)}" + (f" in {root}" if options.slurm_root else ""), err=True)
+            packages.install(lacking, yes=yes, root=root)
     began = time.monotonic()
     box = make(options)
     click.echo(f"up after {time.monotonic() - began:.1f} s: {len(box.nodes)} nodes, {_gpu_words(options.gpus)}, in {box.dir}", err=True)
+    if options.slurm_root is None and (path := inner_python.unreadable(inner_python.outer())):
+        click.echo(f"  glaunch will not start inside as ada or bob: others may not read {path}    (chmod -R o+rX)", err=True)
     here = "" if folder == DEFAULT_DIR else f"--dir {folder} "
     click.echo(
         f"  glaunch sandbox exec {here}--user ada -- sinfo      (in a loop, with less start-up: {box.dir}/exec -u ada sinfo)", err=True
@@ -152,7 +160,7 @@ def down(folder: Path) -> None:
 @command.command(short_help="Which stand, and how they are.")
 @click.option("--dir", "folder", type=click.Path(path_type=Path), help="This one only; else all on this machine.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-def status(folder: Path | None, as_json: bool) -> None:
+def status(folder: Path | None, as_json: bool) -> int:
     """Which sandboxes stand on this machine, and the state of their nodes. Exit code 1 when none is up."""
     from glaunch.sandbox.box import Sandbox, standing
 
@@ -172,8 +180,7 @@ def status(folder: Path | None, as_json: bool) -> None:
             click.echo("  " + (", ".join(f"{count} {state}" for state, count in report["states"].items()) or "slurmctld does not answer"))
     if not reports and not as_json:
         click.echo("no sandbox on this machine", err=True)
-    if not any(report["up"] for report in reports):
-        raise SystemExit(1)
+    return 0 if any(report["up"] for report in reports) else 1
 
 
 def _report(box: "Sandbox") -> dict[str, Any]:

@@ -32,9 +32,7 @@ def command(folder: Path, plain: bool) -> None:
     beside = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent
     # a login node often has no topology file: Slurm's own answer is in the capture
     topology = {
-        path.name: path.read_text(encoding="utf-8", errors="surrogateescape")
-        for path in map(beside.joinpath, TOPOLOGY_FILES)
-        if path.is_file()
+        path.name: path.read_bytes().decode(errors="surrogateescape") for path in map(beside.joinpath, TOPOLOGY_FILES) if path.is_file()
     }
     files = write_capture(folder, recorded, plain=plain, topology=topology)
     click.echo(folder)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
+from glaunch.diagnosis.unstarted import stopped_before_ranks, unstarted
 from glaunch.parsers.labelled import labelled
 
 _TASK = re.compile(r"srun: error: (?P<hosts>[^\s:]+): tasks? (?P<tasks>[\d,-]+): (?P<what>.+)$")
@@ -59,7 +60,12 @@ def failures(facts: JobFacts) -> Iterator[Finding]:
     if facts.job.reason == "JobLaunchFailure" or (facts.job.exit_code == 0 and facts.job.exit_signal == _LAUNCH_FAILURE_SIGNAL):
         yield _launch_failure(facts)
         return
+    if stopped_before_ranks(facts):
+        yield from (*_causes(facts), *unstarted(facts))
+        return
     found = [*_causes(facts), *_deaths(facts), *_never_started(facts)]
+    if not found and facts.exit_code and not facts.ranks:
+        found = list(unstarted(facts))
     yield from found
     if not found and facts.job.over and (facts.job.state != "COMPLETED" or facts.exit_code):
         yield _unexplained(facts)
@@ -154,6 +160,8 @@ def _first(facts: JobFacts, deaths: Sequence[_Death]) -> Sequence[_Death]:
 
 def first_failure(facts: JobFacts) -> tuple[int, str] | None:
     """(rank, host) of the first rank that failed by itself, so that its output can be read; `outputs` is not looked at."""
+    if stopped_before_ranks(facts):
+        return None
     first = _first(facts, list(_task_lines(facts)))
     return (first[0].rank, first[0].host) if first else None
 

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
+from glaunch.diagnosis.unstarted import stopped_before_ranks
 
-_NO_ORDER = "glaunch: no order:"
+_NO_ORDER = "the ranks follow Slurm's own"
 
 
 def ranks(facts: JobFacts) -> Iterator[Finding]:
     """The rank order, verified; or how it differs; or that the job did not say."""
     yield from _without_order(facts)
+    if stopped_before_ranks(facts):
+        return
     if not facts.tasks or not facts.tasks_per_node or not facts.granted:
         return
     if not facts.ranks:
@@ -68,7 +71,7 @@ def _without_order(facts: JobFacts) -> Iterator[Finding]:
     if facts.batch_log is None:
         return
     for where, line in facts.batch_log.lines():
-        if line.startswith(_NO_ORDER):
+        if line.startswith("glaunch: ") and _NO_ORDER in line:
             title = "the ranks ran in Slurm's order, not along the fabric"
             yield Finding(
                 "GL113", "warning", title, "", None, where, line, "the line says why; glaunch plan shows the order that was meant"

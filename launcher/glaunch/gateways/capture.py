@@ -64,7 +64,7 @@ def write_capture(
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+        path.write_bytes(text.encode(errors="surrogateescape"))
     return tuple(folder / name for name in files)
 
 
@@ -117,5 +117,5 @@ def _recorded(folder: Path, entry: Mapping[str, object]) -> Recorded:
         raise TypeError(f"{INDEX}: a command is not as it should be: {entry}")
     if "/" in file or file in {"", ".", ".."}:
         raise ValueError(f"{INDEX}: {file!r} is no file of the capture")
-    text = (folder / file).read_text(encoding="utf-8", errors="surrogateescape")
+    text = (folder / file).read_bytes().decode(errors="surrogateescape")
     return Recorded(Completed(tuple(map(str, argv)), code, text, str(stderr)), float(when_s))

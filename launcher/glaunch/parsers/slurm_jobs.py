@@ -28,7 +28,7 @@ SACCT_FIELDS = ("JobID", "State", "ExitCode", "Start", "Timelimit", "NNodes", "N
 
 _HEAD = re.compile(
     r"^JobId=(\d+) (?:ArrayJobId=(\d+) (?:ArrayTaskId=(\S+) )?(?:ArrayTaskThrottle=\d+ )?)?"
-    r"(?:HetJobId=(\d+) HetJobOffset=(\d+) )?JobName=(.*)\n   UserId=",
+    r"(?:HetJobId=(\d+) HetJobOffset=(\d+) )?JobName=(.*)(?:\n   HetJobIdSet=\S+)?\n   UserId=",
     re.M,
 )
 _LINES = {

@@ -1,6 +1,5 @@
 """Which nodes could run a job now, as Slurm would see them; which could ever; and why the others not."""
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from glaunch.errors import UsageError
 from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout, asked_gpus, layout
 from glaunch.placement.partition import member_rows
+from glaunch.placement.restrictions import features, reservations
 from glaunch.placement.share import Share, share_of
 from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
@@ -26,7 +26,6 @@ SLURM_DECIDES = frozenset(
         "gpus-per-socket",
         "gres",
         "mincpus",
-        "nodefile",
         "prefer",
         "segment",
         "sockets-per-node",
@@ -153,7 +152,7 @@ def _prepare(
             raise UsageError(
                 f"{option}: no node {strange[0]!r}" + (f" (and {len(strange) - 1} more)" if strange[1:] else ""), hint="see them: sinfo -N"
             )
-    held, inside, ahead = _reservations(request, cluster, now_s, time_limit_s)
+    held, inside, ahead = reservations(request, cluster, now_s, time_limit_s)
     return _Ask(
         request=request,
         cluster=cluster,
@@ -161,44 +160,12 @@ def _prepare(
         excluded=excluded,
         refused=frozenset(sets["-x"]),
         wanted=frozenset(sets["-w"]),
-        has_features=_features(request.constraint) or (lambda _: True),
+        has_features=features(request.constraint) or (lambda _: True),
         held=held,
         inside=inside,
         ahead=ahead,
         now_s=now_s,
     )
-
-
-def _reservations(
-    request: Request, cluster: Cluster, now_s: float, time_limit_s: int | None
-) -> tuple[Mapping[str, str], frozenset[str] | None, Mapping[str, int]]:
-    """Node → why a reservation keeps it out now; the nodes of the request's own one (None: none named); node → start of one ahead."""
-    held: dict[str, str] = {}
-    ahead: dict[str, int] = {}
-    inside: frozenset[str] | None = None
-    for reservation in cluster.reservations:
-        if reservation.name == request.reservation:
-            inside = frozenset(reservation.nodes)
-            if reservation.start_s > now_s:
-                held.update(dict.fromkeys(reservation.nodes, "in a reservation that has not begun"))
-            if reservation.end_s <= now_s:
-                held.update(dict.fromkeys(reservation.nodes, "in a reservation that is over"))
-        elif reservation.end_s > now_s and reservation.start_s <= now_s:
-            held.update(dict.fromkeys(reservation.nodes, "reserved"))
-        elif reservation.end_s > now_s and (time_limit_s is None or reservation.start_s < now_s + time_limit_s):
-            ahead.update((node, min(reservation.start_s, ahead.get(node, reservation.start_s))) for node in reservation.nodes)
-    if request.reservation and inside is None:
-        shown = ", ".join(reservation.name for reservation in cluster.reservations) or "none"
-        raise UsageError(f"no reservation {request.reservation!r}; there are: {shown}", hint="see them: scontrol show reservation")
-    return held, inside, ahead
-
-
-def _features(constraint: str | None) -> Callable[[frozenset[str]], bool] | None:
-    """A test for `a`, `a&b` or `a|b`; None for no constraint and for those that only Slurm can judge."""
-    if not constraint or not re.fullmatch(r"[\w.:@+-]+(?:&[\w.:@+-]+)*|[\w.:@+-]+(?:\|[\w.:@+-]+)*", constraint):
-        return None
-    words = frozenset(re.split(r"[&|]", constraint))
-    return (lambda features: bool(words & features)) if "|" in constraint else (lambda features: words <= features)
 
 
 def _kinds(request: Request, cluster: Cluster, rows: Sequence[int]) -> list[tuple[str, int]]:
@@ -328,7 +295,7 @@ def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> 
 
 def _notes(ask: _Ask, kind: tuple[str, int]) -> tuple[str, ...]:
     notes = []
-    if ask.request.constraint and _features(ask.request.constraint) is None:
+    if ask.request.constraint and features(ask.request.constraint) is None:
         notes.append(f"--constraint {ask.request.constraint}: only Slurm can tell which nodes these are")
     notes += [f"--{name}: only Slurm can tell which nodes fit" for name, _ in ask.request.sbatch if name in SLURM_DECIDES]
     if "," in kind[0]:

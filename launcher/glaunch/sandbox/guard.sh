@@ -3,5 +3,8 @@
 read -r -a self </proc/self/stat
 echo "${self[0]} ${self[21]}" >"$1/guard.new"
 mv "$1/guard.new" "$1/guard"
-read -r word && [ "$word" = go ] && unshare --net --uts --ipc --mount --pid --fork --kill-child bash "$1/srv/init.sh" "$1" "$2"
+if read -r word && [ "$word" = go ]; then
+    unshare --net --uts --ipc --mount --pid --fork --kill-child bash "$1/srv/init.sh" "$1" "$2" || : >"$1/srv/failed"
+    cat >/dev/null # until `up` has read the logs, or is gone
+fi
 [ -e "$1/srv/kept" ] || rm -rf --one-file-system "$1"

@@ -29,6 +29,7 @@ while read -r folder; do
     folder=${folder#"${machine%/}"}
     for program in "${machine%/}$folder"/{python,pypy,micropython}*; do
         [ -e "$program" ] || [ -L "$program" ] || continue
+        [ ! -e "bare$folder/${program##*/}" ] || continue
         mkdir -p "bare$folder"
         mknod "bare$folder/${program##*/}" c 0 0
     done

@@ -13,7 +13,8 @@ _BINARY_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sb
 _NEEDED = {
     "slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "munged": "munge",
     "sshd": "openssh-server", "ssh": "openssh-client", "ip": "iproute2", "tc": "iproute2",
-    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "flock": "util-linux",
+    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "flock": "util-linux", "setsid": "util-linux",
+    "pivot_root": "util-linux-extra",  # before Debian 14 in util-linux itself, which is always there
 }  # fmt: skip
 _NEEDED_FOR_ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server"}
 _SERVICES = {
@@ -38,6 +39,15 @@ def missing(root: Path, *, accounting: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(package for program, package in needed.items() if not _has(root, program)))
 
 
+def for_glaunch(root: Path) -> tuple[str, ...]:
+    """The Debian packages that glaunch itself runs on and that a root file system of another Slurm lacks; none for the machine's own."""
+    if root == Path("/"):
+        return ()
+    modules = {"click": "click", "jinja2": "jinja2", "numpy": "numpy", "paramiko": "paramiko", "yaml": "yaml", "rich": "rich"}
+    installed = root / "usr/lib/python3/dist-packages"
+    return tuple(f"python3-{package}" for module, package in modules.items() if not (installed / module).is_dir())
+
+
 def _has(root: Path, program: str) -> bool:
     return any((root / folder / program).is_file() for folder in _BINARY_FOLDERS)
 
@@ -50,7 +60,7 @@ def place(root: Path) -> str:
 def hint(root: Path, lacking: Sequence[str]) -> str:
     """What to type when `lacking` packages are not there."""
     if root != Path("/"):
-        return f"chroot {root} apt-get install --no-install-recommends {' '.join(lacking)}"
+        return f"glaunch sandbox up --slurm-root {root} --install (there; starts no service)"
     if shutil.which("apt-get") is None:
         return "it is made from Debian's packages; on another system, make a Debian root with debootstrap and use --slurm-root"
     return "glaunch sandbox up --install (installs them; starts no service)"
@@ -73,29 +83,37 @@ def slurm_of_its_own() -> str:
     return ""
 
 
-def install(lacking: Sequence[str], *, yes: bool) -> None:
-    """Install Debian packages; none of their services starts, now or at the next boot.
+def check_no_slurm_lives_here() -> None:
+    """Raise GlaunchError where one does: what is installed beside it may change it."""
+    if seen := slurm_of_its_own():
+        raise GlaunchError(f"a Slurm lives on this machine ({seen}): nothing was installed", hint="add --yes if that is meant")
+
+
+def install(lacking: Sequence[str], *, yes: bool, root: Path = Path("/")) -> None:
+    """Install Debian packages in `root`; none of their services starts, now or at the next boot.
 
     Raises GlaunchError where a Slurm of the machine's own lives and `yes` was not said, or when apt-get fails.
     """
-    seen = slurm_of_its_own()
-    if seen and not yes:
-        raise GlaunchError(f"a Slurm lives on this machine ({seen}): nothing was installed", hint="add --yes if that is meant")
-    environment = {"DEBIAN_FRONTEND": "noninteractive"}
-    with no_service_starts():
-        if not any(Path("/var/lib/apt/lists").glob("*Packages*")):
-            _apt(["update"], environment)
-        _apt(["install", "-y", "--no-install-recommends", *lacking], environment)
+    here = root == Path("/")
+    if here and not yes:
+        check_no_slurm_lives_here()
+    apt = ["apt-get"] if here else ["chroot", str(root), "apt-get"]
+    with no_service_starts(root / "usr/sbin/policy-rc.d"):
+        if not any((root / "var/lib/apt/lists").glob("*Packages*")):
+            _run([*apt, "-q", "update"])
+        _run([*apt, "-q", "install", "-y", "--no-install-recommends", *lacking])
+    if not here:
+        return
     for package in lacking:  # Debian enables what it installs: without this a ssh server would listen after the next boot
         if package in _SERVICES and shutil.which("update-rc.d"):
             run(["update-rc.d", _SERVICES[package], "disable"], timeout_s=60)
 
 
-def _apt(words: Sequence[str], environment: dict[str, str]) -> None:
-    done = run(["apt-get", "-q", *words], timeout_s=900, env=environment)
+def _run(words: Sequence[str]) -> None:
+    done = run(words, timeout_s=900, env={"DEBIAN_FRONTEND": "noninteractive"})
     if done.code != 0:
         told = "\n".join(f"  {line}" for line in (done.stderr.strip() or done.stdout.strip()).splitlines()[-5:])
-        raise GlaunchError(f"apt-get {' '.join(words)} failed:\n{told}", hint="apt-get update, then try again")
+        raise GlaunchError(f"{' '.join(words)} failed:\n{told}", hint="apt-get update, then try again")
 
 
 @contextmanager

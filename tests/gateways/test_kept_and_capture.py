@@ -1,0 +1,190 @@
+"""Kept answers, captures, and other names for people and machines."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glaunch.errors import SlurmError, UsageError
+from glaunch.gateways.capture import Recorded, read_capture, record, replay, taken_at_s, write_capture
+from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster
+from glaunch.gateways.mask import Mask
+from glaunch.gateways.process import Completed
+from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
+from glaunch.hostlist import expand
+from glaunch.placement.eligible import eligible
+from glaunch.placement.partition import choose_partition
+from glaunch.request import Request
+
+DEMO = Path(__file__).resolve().parents[2] / "site" / "captures" / "demo16"
+
+
+def conf(folder: Path) -> dict[str, str]:
+    (folder / "slurm.conf").write_text("ClusterName=x\n")
+    return {"SLURM_CONF": str(folder / "slurm.conf")}
+
+
+def test_an_answer_is_kept_for_a_while(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "kept", environ=conf(tmp_path))
+    kept.put("config", Answer("é\udcff\n", 1000.0))
+    assert kept.get("config", 1060.0, 60.0) == Answer("é\udcff\n", 1000.0)
+    assert kept.get("config", 1061.0, 60.0) is None
+    assert kept.get("config", 999.0, 60.0) is None
+    assert kept.get("topology", 1000.0, 60.0) is None
+    (path,) = (tmp_path / "kept").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_another_configuration_has_other_answers(tmp_path: Path) -> None:
+    environ = conf(tmp_path)
+    Kept(tmp_path / "kept", environ=environ).put("config", Answer("x", 1.0))
+    assert Kept(tmp_path / "kept", environ={**environ, "SLURM_CLUSTERS": "red"}).get("config", 1.0, 9) is None
+    os.utime(environ["SLURM_CONF"], (5, 5))
+    assert Kept(tmp_path / "kept", environ=environ).get("config", 1.0, 9) is None
+    nowhere = Kept(tmp_path / "none", environ={"SLURM_CONF": "/nonexistent"})
+    nowhere.put("config", Answer("x", 1.0))
+    assert nowhere.get("config", 1.0, 9) is None
+    assert not (tmp_path / "none").exists()
+    assert cluster_key({}, [str(tmp_path / "slurm.conf")])
+
+
+@given(st.binary(max_size=60))
+def test_a_broken_file_is_as_if_it_were_not_there(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
+    folder = tmp_path_factory.mktemp("kept")
+    kept = Kept(folder / "kept", environ=conf(folder))
+    kept.put("config", Answer("x", 1.0))
+    (path,) = (folder / "kept").iterdir()
+    path.write_bytes(junk)
+    assert kept.get("config", 1.0, 9) is None
+
+
+def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("a file")
+    Kept(tmp_path / "kept", environ=conf(tmp_path)).put("config", Answer("x", 1.0))
+    assert (tmp_path / "kept").read_text() == "a file"
+
+
+def counted(folder: Path) -> tuple[SlurmCommands, list[Recorded]]:
+    asked: list[Recorded] = []
+    return SlurmCommands(record(replay(folder), asked, 0.0), environ={}), asked
+
+
+def test_what_is_kept_is_not_asked(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "kept", environ=conf(tmp_path))
+
+    def questions(now_s: float, **words: float) -> list[str]:
+        gateway, asked = counted(DEMO)
+        read_cluster(gateway, now_s, kept, **words)  # type: ignore[arg-type]
+        by_argv = {argv: question for question, argv in QUESTIONS.items()}
+        return sorted(by_argv[entry.done.argv] for entry in asked)
+
+    assert questions(1000.0, with_config=False) == ["nodes", "partitions", "reservations", "topology", "version"]
+    assert questions(1001.0) == ["config", "nodes", "reservations"]
+    assert questions(1002.0, nodes_max_age_s=60) == ["nodes", "reservations"]
+    assert questions(1062.0, nodes_max_age_s=60) == ["reservations"]
+    assert questions(1062.0) == ["nodes", "reservations"]
+    assert questions(1063.0, nodes_max_age_s=60) == ["nodes", "reservations"]
+    assert questions(9000.0) == sorted(QUESTIONS)
+
+
+def test_the_capture_that_ships_can_be_planned_from() -> None:
+    cluster, topology = read_cluster(SlurmCommands(replay(DEMO), environ={}), taken_at_s(DEMO))
+    assert topology.count("SwitchName=") == 7
+    request = Request(("train.py",), tasks=64)
+    answer = eligible(request, cluster, choose_partition(request, cluster), now_s=taken_at_s(DEMO), time_limit_s=3600)
+    assert (answer.layout.nodes, answer.layout.gpu_type, len(answer.nodes), len(answer.could_ever)) == (8, "h100", 13, 16)
+    text = "".join(path.read_text() for path in DEMO.rglob("*") if path.is_file())
+    assert "=/" not in text.replace("= /hidden", "")
+    assert "/work" not in text
+
+
+def write(folder: Path, *texts: str, plain: bool = False) -> list[str]:
+    write_capture(
+        folder, [Recorded(Completed(("scontrol", "show", f"x{n}"), 0, text, ""), 1.0) for n, text in enumerate(texts)], plain=plain
+    )
+    return [entry.done.stdout for entry in read_capture(folder)]
+
+
+def test_a_capture_comes_back_as_it_was(tmp_path: Path) -> None:
+    texts = ["NodeName=a1 NodeAddr=10.1.2.3 Reason=bob broke it [bob@1]\n", "\udcff \r\n", ""]
+    assert write(tmp_path / "c", *texts, plain=True) == texts
+    with pytest.raises(UsageError, match="not empty"):
+        write(tmp_path / "c", "x")
+
+
+def test_masked_the_names_are_others_and_the_same_ones_everywhere(tmp_path: Path) -> None:
+    nodes, switches, more = write(
+        tmp_path / "c",
+        "NodeName=gpu-a07 NodeAddr=10.1.2.3 NodeHostName=gpu-a07.hpc.example.org OS=Linux 6.1-secret RealMemory=1 State=IDLE+DRAIN "
+        "Gres=gpu:h100:8 Reason=bob broke it [bob@1]\nNodeName=cn1 NodeAddr=10.1.2.4 NodeHostName=cn1 State=IDLE\n",
+        "SwitchName=leaf1 Level=0 Nodes=gpu-a[07-09],cn[1-3]\n",
+        "ReservationName=r Nodes=gpu-a07 Users=bob,alice,root Accounts=red Groups=(null)\n"
+        "PartitionName=p AllowAccounts=red,blue AllowGroups=ALL\n"
+        "SlurmctldHost[0] = adminbox(10.1.2.3)\n"
+        "SlurmUser = carol(77)\nStateSaveLocation = /srv/state\nSlurmctld(primary) at adminbox is UP\n",
+    )
+    text = nodes + switches + more
+    for secret in (
+        "gpu-a",
+        "cn1",
+        "example.org",
+        "10.1.2",
+        "bob",
+        "alice",
+        "carol",
+        "red",
+        "blue",
+        "adminbox",
+        "/srv",
+        "6.1-secret",
+        "broke",
+    ):
+        assert secret not in text, secret
+    host = nodes.split()[0].removeprefix("NodeName=")
+    assert host in expand(switches.split("Nodes=")[1].strip())
+    assert f"Nodes={host} " in more
+    assert "Users=user" in more
+    assert ",root " in more
+    assert "Gres=gpu:h100:8" in nodes
+    address = nodes.split("NodeAddr=")[1].split()[0]
+    assert f"({address})" in more
+
+
+HOSTS = st.from_regex(r"[a-z]{1,4}(-[a-z]{1,2})?[0-9]{1,3}(-[a-z][0-9]{1,2})?", fullmatch=True)
+
+
+@given(st.lists(HOSTS, min_size=1, max_size=8, unique=True))
+def test_different_hosts_stay_different(hosts: list[str]) -> None:
+    text = "".join(f"NodeName={host} State=IDLE\n" for host in hosts)
+    masked = [line.split()[0] for line in Mask([text])(text).splitlines()]
+    assert len(set(masked)) == len(hosts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"commands"', '"other"'),
+        ("glaunch.capture/1", "glaunch.capture/9"),
+        ('"file": "', '"file": "../'),
+        ('"argv": [', '"argv": 1, "a": ['),
+    ],
+)
+def test_what_is_no_capture_is_said(tmp_path: Path, old: str, new: str) -> None:
+    write(tmp_path / "c", "x", plain=True)
+    index = tmp_path / "c" / "commands.json"
+    assert old in index.read_text()
+    index.write_text(index.read_text().replace(old, new))
+    with pytest.raises(UsageError):
+        replay(tmp_path / "c")
+
+
+def test_a_capture_says_what_it_lacks(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nope"):
+        with pytest.raises(UsageError, match="is no capture"):
+            replay(folder)
+    gateway = SlurmCommands(replay(DEMO), environ={})
+    with pytest.raises(SlurmError, match="has no answer of: sbatch"):
+        gateway.submit("/x")
