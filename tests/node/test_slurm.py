@@ -158,11 +158,11 @@ def test_a_requeued_job_goes_on_in_a_new_folder(jobs: Jobs) -> None:
     assert jobs.ada("scontrol", "requeue", number).code == 0
     jobs.end(folder, 1)
     deadline = time.monotonic() + 30
-    while (
-        jobs.ada("scontrol", "update", f"JobId={number}", "StartTime=now").code != 0
-    ):  # refused until the old nodes are free; else two minutes
+    # A requeued job waits for two minutes; ending that is refused, or forgotten, until its old nodes are free
+    while not (folder / f"{number}.0.1").exists():
+        jobs.ada("scontrol", "update", f"JobId={number}", "StartTime=now")
         assert time.monotonic() < deadline
-        time.sleep(0.3)
+        time.sleep(0.5)
     runs = jobs.end(folder, 2)
     assert [(run.job_id, run.restart) for run in runs] == [(number, 0), (number, 1)]
     ends = [run.end for run in runs if run.end is not None]
