@@ -142,6 +142,12 @@ class Fabric:
         return MappingProxyType(found)
 
     @cached_property
+    def blocks_alone(self) -> bool:
+        """True where the switches are the blocks and nothing is above them: of a topology of blocks, no tree is known."""
+        leaves = {(switch.name, switch.nodes) for switch in self.switches if switch.parent is None}
+        return bool(leaves) and len(leaves) == len(self.switches) and leaves == {(block.name, block.nodes) for block in self.blocks}
+
+    @cached_property
     def tiers(self) -> int:
         """The number of tiers: 1 for leaves alone, 3 for leaf, spine, core; 0 for no switches."""
         return max((switch.tier for switch in self.switches), default=-1) + 1

@@ -39,23 +39,34 @@ def fabric_of(network: Network) -> Fabric:
     rail, in the order of `rail_of_leaf`). `hops` of the fabric are those of the links on every fat-tree of any depth, rails, and groups
     with all-to-all links; where they cannot be, a note says so. Nodes whose links are all down stand under no leaf.
     """
-    home, domains, apart = _domains(network)
-    spread = _Spread(network, [_Unit(leaves) for leaves in domains])
-    own = {unit.switches[0]: unit for unit in spread.units}
+    home, domains = _domains(network)
+    units = {leaves[0]: _Unit(leaves) for leaves in domains}
     hosts_above: dict[str, list[str]] = defaultdict(list)
     for node, leaf in home.items():
-        if leaf in own:
-            own[leaf].nodes.append(node)
-        else:
-            hosts_above[leaf].append(node)
+        (units[leaf].nodes if leaf in units else hosts_above[leaf]).append(node)
+    # A leaf that is nobody's main one (a management switch that every node hangs on) is a switch like those above.
+    spread = _Spread(network, [unit for unit in units.values() if unit.nodes])
     while spread.grow():
         pass
-    if apart:
-        count = "1 node has" if len(apart) == 1 else f"{len(apart)} nodes have"
-        spread.notes.append(
-            f"{count} cables into more than one leaf domain, such as {min(apart, key=natural_key)}: the one with most counts"
-        )
-    return _written(network, spread, hosts_above)
+    domain_of = {leaf: leaves[0] for leaves in domains for leaf in leaves}
+    notes = (*network.notes, *_unplaced(network), *_irregular(network, home, domain_of), *spread.notes)
+    return _written(network, spread, hosts_above, notes)
+
+
+def _irregular(network: Network, home: Mapping[str, str], domain_of: Mapping[str, str]) -> Iterator[str]:
+    """Notes on nodes with cables into several domains, and on those that lack one to a leaf of their own."""
+    sizes = Counter(domain_of.values())
+    several, fewer = [], []
+    for node, domain in home.items():
+        leaves = {leaf for leaf, _ in network.leaf_links[node]}
+        if len({domain_of.get(leaf, leaf) for leaf in leaves}) > 1:
+            several.append(node)
+        if sum(domain_of.get(leaf) == domain for leaf in leaves) < sizes[domain]:
+            fewer.append(node)
+    what = ("cables into more than one leaf domain (the one with most counts)", "no cable to a leaf of their domain")
+    for nodes, words in zip((several, fewer), what, strict=True):
+        if nodes:
+            yield f"{len(nodes)} {'node has' if len(nodes) == 1 else 'nodes have'} {words}, such as {min(nodes, key=natural_key)}"
 
 
 def rail_of_leaf(network: Network) -> Mapping[str, int]:
@@ -71,9 +82,10 @@ def rail_of_leaf(network: Network) -> Mapping[str, int]:
     return {leaf: max(sorted(counted), key=counted.__getitem__) for leaf, counted in places.items()}
 
 
-def _domains(network: Network) -> tuple[dict[str, str], list[list[str]], list[str]]:
-    """(node → the first leaf of its domain, or the switch above the leaves that it hangs on; the leaves of each domain, rail by rail;
-    the nodes with cables into several domains, which count in the one that has most of them).
+def _domains(network: Network) -> tuple[dict[str, str], list[list[str]]]:
+    """(node → the first leaf of its domain, or the switch above the leaves that it hangs on; the leaves of each domain, rail by rail).
+
+    A node with cables into several domains is of the one that has most of them.
 
     Two leaves are of one domain when more than half of the nodes of the larger are on both: one cable in a wrong place changes nothing.
     """
@@ -93,14 +105,11 @@ def _domains(network: Network) -> tuple[dict[str, str], list[list[str]], list[st
         found[groups.of(leaf)].append(leaf)
     domains = sorted(found.values(), key=lambda leaves: natural_key(label[leaves[0]]))
     domain_of = {leaf: leaves[0] for leaves in domains for leaf in leaves}
-    home, apart = {}, []
+    home = {}
     for host, switches in hung.items():
-        votes = Counter(domain_of.get(switch, "") for switch in switches)
-        if len(votes) > 1:
-            apart.append(host)
-        votes.pop("", None)
+        votes = Counter(domain_of[switch] for switch in switches if switch in domain_of)
         home[host] = max(votes, key=votes.__getitem__) if votes else switches[0]
-    return home, domains, apart
+    return home, domains
 
 
 def _stands_above(switch: str, on: Mapping[str, int], neighbours: Mapping[str, int]) -> bool:
@@ -234,7 +243,7 @@ def _without_dead_ends(unit: _Unit, hosts_above: Mapping[str, list[str]]) -> _Un
     return unit
 
 
-def _written(network: Network, spread: _Spread, hosts_above: Mapping[str, list[str]]) -> Fabric:
+def _written(network: Network, spread: _Spread, hosts_above: Mapping[str, list[str]], notes: tuple[str, ...]) -> Fabric:
     """The finished tree with the switches' own names; hosts on a switch above the leaves get a virtual leaf below it."""
     label = network.label
     rows: dict[str, tuple[str | None, tuple[str, ...], bool, list[str]]] = {}
@@ -264,7 +273,6 @@ def _written(network: Network, spread: _Spread, hosts_above: Mapping[str, list[s
         _, members, virtual, nodes = rows[switch.name]
         ordered = tuple(sorted(nodes, key=natural_key))
         switches.append(replace(switch, nodes=ordered, members=members, virtual=virtual, where=where.get(switch.name, "")))
-    notes = (*network.notes, *_unplaced(network), *spread.notes)
     return Fabric(tuple(switches), network.source, notes=notes, network=network)
 
 

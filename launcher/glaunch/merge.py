@@ -39,17 +39,23 @@ def merge(sources: Sequence[Network | Fabric]) -> Fabric:
     return replace(result, network=network, disputes=tuple(dict.fromkeys([*kept, *disputes])))
 
 
-def of_blocks_alone(fabric: Fabric) -> bool:
-    """True for a fabric whose leaves are its blocks: nothing is said about switches."""
-    names = {block.name for block in fabric.blocks}
-    return bool(names) and all(switch.parent is None and switch.name in names for switch in fabric.switches)
-
-
 def _rank(fabric: Fabric) -> int:
     """0: a tree; 1: blocks alone; 2: one made-up switch; 3: no switch at all."""
     if fabric.flat or not fabric.switches:
         return 2 if fabric.switches else 3
-    return 1 if of_blocks_alone(fabric) else 0
+    return 1 if fabric.blocks_alone else 0
+
+
+def beside_slurm(saved: Fabric, slurm: Fabric) -> Fabric:
+    """The saved fabric together with what Slurm says now. Notes are Slurm's, and one that names what the two do not agree on.
+
+    The saved one counts, except where Slurm keeps islands apart: no job of Slurm's crosses them, whatever is cabled.
+    """
+    first = slurm if len(slurm.roots) > 1 and _rank(slurm) == 0 else saved
+    both = merge((first, slurm if first is saved else saved))
+    differ = Counter(dispute.about for dispute in both.disputes if dispute not in saved.disputes and dispute.about != "node")
+    note = f"{saved.source} and Slurm do not agree about {', '.join(f'{count} x {about}' for about, count in sorted(differ.items()))}"
+    return replace(both, notes=(*(() if slurm.flat else slurm.notes), *((note,) if differ else ())))
 
 
 # Networks

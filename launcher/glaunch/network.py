@@ -16,7 +16,7 @@ SWITCH, HCA, ENGINE = "switch", "hca", "engine"
 """Kinds of a Device: a switch; one port of a host's adapter; an engine inside a switch (SHARP), which looks like an adapter."""
 
 NOMINAL_GBPS: Mapping[str, float] = MappingProxyType(
-    {"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
+    {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
 )
 """InfiniBand's speeds, Gbit/s of one lane as they are sold (4x NDR is 400). **Source:** InfiniBand Trade Association, roadmap."""
 

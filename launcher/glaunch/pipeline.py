@@ -19,11 +19,13 @@ from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.fabric_files import saved_fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
+from glaunch.merge import beside_slurm
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Option, Plan
 from glaunch.recover import sweep
@@ -90,10 +92,15 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
-    """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric; without a topology one flat switch, which says so."""
+    """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
+
+    Without either it is one flat switch, which says so. A capture brings its own topology, and the site here has no say in it.
+    """
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    return cluster, parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
+    slurm = parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
+    saved = None if world.captured else saved_fabric(world.settings)
+    return cluster, slurm if saved is None else beside_slurm(saved, slurm)
 
 
 def plan(world: World, request: Request) -> Plan:

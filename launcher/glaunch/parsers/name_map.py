@@ -5,8 +5,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from glaunch.errors import ParseError
 from glaunch.network import ENGINE, SWITCH, Device, Network, guid, is_name
@@ -18,8 +17,8 @@ _LINE = re.compile(r'\s*(?:0x(?P<guid>[0-9a-fA-F]{1,16})|"(?P<description>[^"]+)
 class NameMap:
     """GUID (of a device, its card or its box) → name, and description → name."""
 
-    by_guid: Mapping[str, str] = MappingProxyType({})
-    by_description: Mapping[str, str] = MappingProxyType({})
+    by_guid: Mapping[str, str] = field(default_factory=dict)
+    by_description: Mapping[str, str] = field(default_factory=dict)
 
     def applied(self, network: Network) -> Network:
         """The network with its names; an adapter's name is `HOST` or `HOST HCA`, a host that is named as a description is renamed."""

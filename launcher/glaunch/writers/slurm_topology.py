@@ -58,8 +58,7 @@ def write_yaml(fabric: Fabric) -> str:
 
     Raises UsageError for a fabric without either, and for a child's name that a hostlist cannot carry.
     """
-    blocks_alone = _blocks_are_all(fabric)
-    topologies = [] if blocks_alone or not fabric.switches else [("fabric", _yaml_tree(fabric))]
+    topologies = [] if fabric.blocks_alone or not fabric.switches else [("fabric", _yaml_tree(fabric))]
     if fabric.blocks:
         topologies.append(("blocks", _yaml_blocks(fabric)))
     if not topologies:
@@ -96,20 +95,13 @@ def _yaml_blocks(fabric: Fabric) -> Iterator[str]:
             yield f"        nodes: {json.dumps(fold(block.nodes), ensure_ascii=False)}"
 
 
-def _blocks_are_all(fabric: Fabric) -> bool:
-    """True where the switches are the blocks and nothing is above them: a block topology says it all."""
-    leaves = {(switch.name, switch.nodes) for switch in fabric.switches if switch.parent is None}
-    return len(leaves) == len(fabric.switches) and leaves == {(block.name, block.nodes) for block in fabric.blocks}
-
-
 def unsaid(fabric: Fabric, form: str) -> tuple[str, ...]:
     """What the form (`slurm-tree`, `slurm-block`, `slurm-yaml`) leaves out of this fabric, one line a kind of fact."""
     return tuple(_unsaid(fabric, form))
 
 
 def _unsaid(fabric: Fabric, form: str) -> Iterator[str]:
-    alone = _blocks_are_all(fabric)
-    if form == "slurm-block" and not alone and fabric.switches:
+    if form == "slurm-block" and not fabric.blocks_alone and fabric.switches:
         yield f"{_count(len(fabric.switches), 'switch', 'switches')} and how they join the blocks"
     if form == "slurm-tree" and fabric.blocks:
         yield f"{_count(len(fabric.blocks), 'block', 'blocks')} of nodes (NVLink domains): --format slurm-block or slurm-yaml says them"
@@ -117,7 +109,7 @@ def _unsaid(fabric: Fabric, form: str) -> Iterator[str]:
         several = [switch for switch in fabric.switches if switch.members]
         if several:
             stands = f"{several[0].name} stands for {len(several[0].members)}"
-            yield f"which switches {_count(len(several), 'name stands', 'names stand')} for ({stands}): a tree has one switch where rails or a pod have many"
+            yield f"which switches {_count(len(several), 'name stands', 'names stand')} for, rails among them ({stands})"
         virtual = [switch.name for switch in fabric.switches if switch.virtual]
         if virtual:
             yield f"that no switch stands at {', '.join(virtual[:3])}{' …' if len(virtual) > 3 else ''}: what is below is cabled directly"
