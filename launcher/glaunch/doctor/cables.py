@@ -1,0 +1,258 @@
+"""Cables: links that are down or slow, cables that are missing, and adapters on another rail's leaf.
+
+What is usual is read from the siblings: the other cables of the same leaf, the other leaves below the same spines, the other nodes of the
+same leaf domain. Where they do not agree enough to say what is usual, nothing is said.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from glaunch.diagnosis.finding import Finding
+from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.fabric import Fabric
+from glaunch.hierarchy import rail_of_leaf
+from glaunch.hostlist import natural_key
+from glaunch.network import HCA, SWITCH, Device, Link, Network
+
+
+def tier_of_switch(network: Network, fabric: Fabric) -> Mapping[str, int]:
+    """Switch id → its tier; switches that lead nowhere are not in it."""
+    return {network.id_of[name]: switch.tier for switch in fabric.switches for name in switch.members or (switch.name,) if name in network.id_of}
+
+
+def cable_findings(checkup: Checkup) -> Iterator[Finding]:
+    """GL420 (down), GL421 (missing between switches), GL422 (slow), GL423 (wrong rail), GL424 (one end only), GL425 (a node lacks one)."""
+    network, fabric = checkup.network, checkup.cabled
+    if network is None or fabric is None:
+        return
+    tiers = tier_of_switch(network, fabric)
+    yield from _down(checkup, network)
+    yield from _missing(checkup, network, tiers)
+    yield from _slow(checkup, network, tiers)
+    yield from _rails(checkup, network, fabric)
+    lonely = [link for link in network.links if link.sides == 1]
+    if lonely:
+        yield checkup.finding(
+            "GL424",
+            "note",
+            f"{count(len(lonely), 'cable')} {'is' if len(lonely) == 1 else 'are'} shown by one end only, first {between(network, lonely[0])}",
+            lonely[0].where,
+            between(network, lonely[0]),
+            "the dump is cut, or was made while the fabric changed: make it again",
+        )
+
+
+def name_of(network: Network, device: Device) -> str:
+    """What people call it: a switch by its label, an adapter by its host and its own word."""
+    return network.label[device.id] if device.kind == SWITCH else f"{device.host} {device.name}".strip() or device.id
+
+
+def between(network: Network, link: Link) -> str:
+    """`leaf1 port 17 – spine2 port 3`; of an adapter with one port, without it."""
+    ends = ((link.one, link.one_port), (link.two, link.two_port))
+    return " – ".join(_end(network, network.by_id[device], port) for device, port in ends)
+
+
+def _end(network: Network, device: Device, port: str) -> str:
+    return name_of(network, device) if device.kind == HCA else f"{name_of(network, device)} port {port}"
+
+
+def _down(checkup: Checkup, network: Network) -> Iterator[Finding]:
+    for link in network.links:
+        if not link.up:
+            said = between(network, link)
+            yield checkup.finding("GL420", "warning", f"link {link.state}: {said}", link.where, said, "reseat or change the cable", _host(network, link))
+
+
+def _host(network: Network, link: Link) -> str:
+    return network.by_id[link.one].host or network.by_id[link.two].host
+
+
+# Cables that are missing between switches
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The switches above one switch: how many cables lead to each, and from which ports."""
+
+    cables: tuple[tuple[str, int], ...]
+    ports: Mapping[str, frozenset[str]]
+
+
+def _missing(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> Iterator[Finding]:
+    reach = {switch: _reach(network, switch, tiers) for switch in tiers}
+    alike: dict[tuple[int, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
+    for switch, found in reach.items():
+        if found.cables:
+            alike[(tiers[switch], found.cables)].append(switch)
+    for (tier, cables), switches in alike.items():
+        own = dict(cables)
+        peers = [
+            (other, len(names)) for (height, other), names in alike.items() if height == tier and 2 * sum(name in own for name, _ in other) >= len(own)
+        ]
+        for above, usual in _usual(peers).items():
+            if own.get(above, 0) < usual:
+                for switch in switches:
+                    yield _lacking(checkup, network, switch, above, usual, reach)
+
+
+def _reach(network: Network, switch: str, tiers: Mapping[str, int]) -> _Reach:
+    ports: dict[str, set[str]] = defaultdict(set)
+    cables: Counter[str] = Counter()
+    for link in network.links_of[switch]:
+        above = link.other(switch)
+        if link.up and tiers.get(above, 0) > tiers[switch]:
+            cables[above] += 1
+            ports[above].add(link.port_at(switch))
+    return _Reach(tuple(sorted(cables.items())), {above: frozenset(found) for above, found in ports.items()})
+
+
+def _usual(peers: list[tuple[tuple[tuple[str, int], ...], int]]) -> Mapping[str, int]:
+    """Switch above → the cables to it that more than two thirds of the peers have (the switch itself is one of them; at least three)."""
+    total = sum(number for _, number in peers)
+    counted: dict[str, Counter[int]] = defaultdict(Counter)
+    for cables, number in peers:
+        for above, how_many in cables:
+            counted[above][how_many] += number
+    found = {}
+    for above, numbers in counted.items():
+        usual, having = max(numbers.items(), key=lambda one: one[1])
+        if total >= 3 and 3 * having >= 2 * total:
+            found[above] = usual
+    return found
+
+
+def _lacking(checkup: Checkup, network: Network, switch: str, above: str, usual: int, reach: Mapping[str, _Reach]) -> Finding:
+    has = dict(reach[switch].cables).get(above, 0)
+    label, other = network.label[switch], network.label[above]
+    ports = Counter(found.ports[above] for found in reach.values() if above in found.ports and len(found.ports[above]) == usual)
+    expected = max(ports.items(), key=lambda one: one[1])[0] - reach[switch].ports.get(above, frozenset()) if ports else frozenset()
+    taken = {link.port_at(switch) for link in network.links_of[switch]}
+    free = sorted(expected - taken, key=natural_key)
+    at = f" (its siblings use port {', '.join(free)})" if free else ""
+    open_port = next((port for port in network.open_ports if port.device == switch and port.port in free), None)
+    where = open_port.where if open_port is not None else network.by_id[switch].where
+    title = f"{label} has {has} of {count(usual, 'cable')} to {other}{at}"
+    seen = f"{label}: {has} to {other}"
+    return checkup.finding("GL421", "warning", title, where or network.source, seen, f"is that cable plugged and its port on? iblinkinfo -S {switch}" if switch.startswith("0x") else "is that cable plugged?")
+
+
+# Links below their siblings
+
+
+def _slow(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> Iterator[Finding]:
+    for switch, tier in tiers.items():
+        hosts, ups = [], []
+        for link in network.links_of[switch]:
+            other = network.by_id[link.other(switch)]
+            if not link.up or not (link.rate_gbps or link.width) or link.one == link.two:
+                continue
+            if other.kind == HCA:
+                hosts.append(link)
+            elif tiers.get(other.id, -1) > tier:
+                ups.append(link)
+        for siblings in (hosts, ups):
+            usual = _usual_link(siblings)
+            for link in siblings if usual is not None else ():
+                if usual is not None and (link.rate_gbps < usual.rate_gbps or link.width < usual.width) and not _kind_of_node(network, link):
+                    said = f"{between(network, link)}: {_rate(link)}, where its siblings have {_rate(usual)}"
+                    yield checkup.finding(
+                        "GL422", "warning", f"slow link {said}", link.where, said, "reseat or change the cable, then look at its error counters: ibqueryerrors", _host(network, link)
+                    )
+
+
+def _usual_link(links: list[Link]) -> Link | None:
+    """One of the links of the most common speed; of equally common ones the fastest. None where no two are alike."""
+    counted = Counter((link.rate_gbps, link.width) for link in links)
+    if not counted or max(counted.values()) < 2:
+        return None
+    best = max(counted, key=lambda one: (counted[one], one))
+    return next(link for link in links if (link.rate_gbps, link.width) == best)
+
+
+def _kind_of_node(network: Network, link: Link) -> bool:
+    """True where all cables of a node with several are equally slow: an older adapter, no bad cable."""
+    host = _host(network, link)
+    speeds = {(other.rate_gbps, other.width) for _, other in network.leaf_links.get(host, ())}
+    return len(network.leaf_links.get(host, ())) > 1 and len(speeds) == 1
+
+
+def _rate(link: Link) -> str:
+    lanes = f"{link.width}x" if link.width else ""
+    return " ".join(filter(None, (f"{link.rate_gbps:g} Gbit/s" if link.rate_gbps else "", f"({lanes})" if lanes and link.rate_gbps else lanes)))
+
+
+# Rails
+
+
+def _rails(checkup: Checkup, network: Network, fabric: Fabric) -> Iterator[Finding]:
+    rails = rail_of_leaf(network)
+    members: dict[str, list[str]] = defaultdict(list)
+    for host in network.hosts:
+        if host in fabric.leaf_of:
+            members[fabric.leaf_of[host]].append(host)
+    for hosts in members.values():
+        cables = {host: {_adapter(network, link.other(leaf)): (leaf, link) for leaf, link in network.leaf_links[host]} for host in hosts}
+        usual = _usual_leaf(cables)
+        for host in hosts:
+            wrong = {adapter: found for adapter, found in cables[host].items() if usual.get(adapter, found[0]) != found[0]}
+            if wrong:
+                yield _miscabled(checkup, network, host, wrong, usual, rails)
+            lacking = _lacks(host, cables, usual) if not wrong else []
+            if lacking:
+                leaves = ", ".join(f"{network.label[usual[adapter]]} (rail {rails[usual[adapter]]}, {adapter})" for adapter in lacking)
+                device = network.hosts[host][0]
+                title = f"{host} has no cable to {leaves}, where its neighbours have one"
+                yield checkup.finding("GL425", "warning", title, device.where, f"{host}: {some(cables[host])}", f"on {host}: ibstat says whether the port is down", host)
+
+
+def _adapter(network: Network, device: str) -> str:
+    """How the adapters of different nodes are told to be alike: by their own word, else by their place in the node."""
+    own = network.by_id[device]
+    beside = network.hosts[own.host]
+    alike = own.name and sum(other.name == own.name for other in beside) == 1
+    return own.name if alike else f"adapter {[other.id for other in beside].index(device) + 1}"
+
+
+def _usual_leaf(cables: Mapping[str, Mapping[str, tuple[str, Link]]]) -> Mapping[str, str]:
+    """Adapter → the leaf on which it is in more than half of the nodes that have it (at least three)."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for found in cables.values():
+        for adapter, (leaf, _) in found.items():
+            counted[adapter][leaf] += 1
+    usual = {}
+    for adapter, leaves in counted.items():
+        leaf, number = max(leaves.items(), key=lambda one: one[1])
+        if number >= 3 and 2 * number > sum(leaves.values()):
+            usual[adapter] = leaf
+    return usual
+
+
+def _lacks(host: str, cables: Mapping[str, Mapping[str, tuple[str, Link]]], usual: Mapping[str, str]) -> list[str]:
+    """Adapters that most of its neighbours have and it has not, nor another cable to their leaf."""
+    on = {leaf for leaf, _ in cables[host].values()}
+    return [
+        adapter
+        for adapter in sorted(usual, key=natural_key)
+        if adapter not in cables[host] and usual[adapter] not in on and 2 * sum(adapter in found for found in cables.values()) > len(cables)
+    ]
+
+
+def _miscabled(
+    checkup: Checkup,
+    network: Network,
+    host: str,
+    wrong: Mapping[str, tuple[str, Link]],
+    usual: Mapping[str, str],
+    rails: Mapping[str, int],
+) -> Finding:
+    label = network.label
+    parts = [
+        f"{adapter} is on {label[leaf]} (rail {rails[leaf]}) and belongs on {label[usual[adapter]]} (rail {rails[usual[adapter]]})"
+        for adapter, (leaf, _) in sorted(wrong.items(), key=lambda one: natural_key(one[0]))
+    ]
+    ports = " and ".join(f"{label[leaf]} port {link.port_at(leaf)}" for leaf, link in wrong.values())
+    link = next(iter(wrong.values()))[1]
+    advice = f"swap the cables at {ports}" if len(wrong) == 2 else f"move the cable at {ports}"
+    return checkup.finding("GL423", "warning", f"{host}: {'; '.join(parts)}", link.where, between(network, link), advice, host)
