@@ -140,9 +140,7 @@ def ibnetdiscover_text(network: Network) -> str:
         else:
             lines += ["vendid=0x2c9", "devid=0x1021", f"sysimgguid=0x{short}", f"caguid=0x{short}"]
             lines.append(f'Ca\t1 "H-{digits}"\t\t# "{device.host} {device.name}"')
-        ends = [((link.one_port, link.two, link.two_port), link) for link in network.links_of[device.id] if link.one == device.id]
-        ends += [((link.two_port, link.one, link.one_port), link) for link in network.links_of[device.id] if link.two == device.id]
-        for (port, far_id, far_port), link in ends:
+        for port, far_id, far_port, link in _ends(network, device.id):
             far, speed, far_digits = network.by_id[far_id], speeds[link.rate_gbps], far_id[2:]
             if device.kind == HCA:
                 lines.append(f'[{port}]({short}) \t"S-{far_digits}"[{far_port}]\t\t# lid 2 lmc 0 "{far.name}" lid 1 {speed}')
@@ -156,14 +154,21 @@ def ibnetdiscover_text(network: Network) -> str:
 
 
 def ibsim_text(network: Network) -> str:
-    """The network as ibsim takes it: blocks with a blank line between them, each link from one side."""
+    """The network as ibsim takes it: blocks with a blank line between them, each link from both sides."""
+    names = {one.id: one.name if one.kind == SWITCH else f"{one.host} {one.name}" for one in network.devices}
     blocks = []
     for device in network.devices:
-        name = device.name if device.kind == SWITCH else f"{device.host} {device.name}"
-        lines = [f'{"Switch 64" if device.kind == SWITCH else "Hca 1"} "{name}"']
-        for link in network.links_of[device.id]:
-            if link.one == device.id:
-                far = network.by_id[link.two]
-                lines.append(f'[{link.one_port}] "{far.name if far.kind == SWITCH else f"{far.host} {far.name}"}"[{link.two_port}]')
+        lines = [f'{"Switch" if device.kind == SWITCH else "Hca"}\t{64 if device.kind == SWITCH else 1} "{names[device.id]}"']
+        for port, far, far_port, _ in _ends(network, device.id):
+            lines.append(f'[{port}]\t"{names[far]}"[{far_port}]')
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
+
+
+def _ends(network: Network, device: str) -> Iterable[tuple[str, str, str, Link]]:
+    """(port, far device, far port, link) of each end of a cable at the device; both ends of a cable to itself."""
+    for link in network.links_of[device]:
+        if link.one == device:
+            yield link.one_port, link.two, link.two_port, link
+        if link.two == device:
+            yield link.two_port, link.one, link.one_port, link
