@@ -24,7 +24,7 @@ FLOORS: dict[str, int] = {
     "decide": 3, "sbatch_options": 3, "hierarchy": 3, "merge": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
     "bundle": 3, "recover": 3, "talk": 3, "fabric_files": 3,
-    "pipeline": 4, "topology": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
+    "pipeline": 4, "topology": 4, "examination": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
     "commands": 5,
     "cli": 6, "__main__": 7,
 }  # fmt: skip

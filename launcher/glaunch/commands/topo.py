@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from glaunch.commands import topo_check
+
 if TYPE_CHECKING:
     from glaunch.fabric import Fabric
 
@@ -50,6 +52,9 @@ Examples:
 @click.group()
 def command() -> None:
     """The network as every source tells it: put together, written for Slurm, asked for a way."""
+
+
+command.add_command(topo_check.command)
 
 
 @command.command("import", help=IMPORT, short_help="Put what files say together, and save it.")

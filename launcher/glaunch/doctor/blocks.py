@@ -7,7 +7,7 @@ from glaunch.doctor.checkup import Checkup, count
 from glaunch.fabric import Block, Fabric
 
 MAX_DOUBLINGS = 15
-"""**Source:** topology.conf(5), BlockSizes; `../src` of topology/block: every size is the base times 2^k, k < 16."""
+"""**Source:** topology.conf(5), BlockSizes: every size is the base one times a power of two; topology/block takes 2^15 at most."""
 
 
 def block_findings(checkup: Checkup) -> Iterator[Finding]:
@@ -32,7 +32,9 @@ def _sizes(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
         what = f"{bad[0]} is not {base} times a power of two" if bad else "they do not rise"
         where = _sizes_line(checkup, fabric)
         good = ",".join(str(base << doublings) for doublings in range(len(fabric.block_sizes)))
-        yield checkup.finding("GL433", "error", f"Slurm refuses these block sizes: {what}", where, f"BlockSizes={sizes}", f"such as BlockSizes={good}")
+        yield checkup.finding(
+            "GL433", "error", f"Slurm refuses these block sizes: {what}", where, f"BlockSizes={sizes}", f"such as BlockSizes={good}"
+        )
 
 
 def _sizes_line(checkup: Checkup, fabric: Fabric) -> str:
@@ -49,7 +51,8 @@ def _small(checkup: Checkup, fabric: Fabric, known: frozenset[str] | None) -> It
             yield checkup.finding(
                 "GL433",
                 "error",
-                f"block {block.name} has {count(there, 'node')}, fewer than the base block of {base}: before Slurm 25.05 slurmctld does not start",
+                f"block {block.name} has {count(there, 'node')}, fewer than the base block of {base}: "
+                "before Slurm 25.05 slurmctld does not start",
                 block.where or fabric.source,
                 f"{block.name}: {there}",
                 f"BlockSizes={there or 1}, or take the block out",

@@ -18,7 +18,9 @@ from glaunch.network import HCA, SWITCH, Device, Link, Network
 
 def tier_of_switch(network: Network, fabric: Fabric) -> Mapping[str, int]:
     """Switch id → its tier; switches that lead nowhere are not in it."""
-    return {network.id_of[name]: switch.tier for switch in fabric.switches for name in switch.members or (switch.name,) if name in network.id_of}
+    return {
+        network.id_of[name]: switch.tier for switch in fabric.switches for name in switch.members or (switch.name,) if name in network.id_of
+    }
 
 
 def cable_findings(checkup: Checkup) -> Iterator[Finding]:
@@ -33,13 +35,10 @@ def cable_findings(checkup: Checkup) -> Iterator[Finding]:
     yield from _rails(checkup, network, fabric)
     lonely = [link for link in network.links if link.sides == 1]
     if lonely:
+        first = between(network, lonely[0])
+        title = f"{count(len(lonely), 'cable')} {'is' if len(lonely) == 1 else 'are'} shown by one end only, such as {first}"
         yield checkup.finding(
-            "GL424",
-            "note",
-            f"{count(len(lonely), 'cable')} {'is' if len(lonely) == 1 else 'are'} shown by one end only, first {between(network, lonely[0])}",
-            lonely[0].where,
-            between(network, lonely[0]),
-            "the dump is cut, or was made while the fabric changed: make it again",
+            "GL424", "note", title, lonely[0].where, first, "the dump is cut, or was made while the fabric changed: make it again"
         )
 
 
@@ -62,7 +61,9 @@ def _down(checkup: Checkup, network: Network) -> Iterator[Finding]:
     for link in network.links:
         if not link.up:
             said = between(network, link)
-            yield checkup.finding("GL420", "warning", f"link {link.state}: {said}", link.where, said, "reseat or change the cable", _host(network, link))
+            yield checkup.finding(
+                "GL420", "warning", f"link {link.state}: {said}", link.where, said, "reseat or change the cable", _host(network, link)
+            )
 
 
 def _host(network: Network, link: Link) -> str:
@@ -89,7 +90,9 @@ def _missing(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> It
     for (tier, cables), switches in alike.items():
         own = dict(cables)
         peers = [
-            (other, len(names)) for (height, other), names in alike.items() if height == tier and 2 * sum(name in own for name, _ in other) >= len(own)
+            (other, len(names))
+            for (height, other), names in alike.items()
+            if height == tier and 2 * sum(name in own for name, _ in other) >= len(own)
         ]
         for above, usual in _usual(peers).items():
             if own.get(above, 0) < usual:
@@ -126,16 +129,18 @@ def _usual(peers: list[tuple[tuple[tuple[str, int], ...], int]]) -> Mapping[str,
 def _lacking(checkup: Checkup, network: Network, switch: str, above: str, usual: int, reach: Mapping[str, _Reach]) -> Finding:
     has = dict(reach[switch].cables).get(above, 0)
     label, other = network.label[switch], network.label[above]
-    ports = Counter(found.ports[above] for found in reach.values() if above in found.ports and len(found.ports[above]) == usual)
-    expected = max(ports.items(), key=lambda one: one[1])[0] - reach[switch].ports.get(above, frozenset()) if ports else frozenset()
+    ports = Counter(found.ports[above] for found in reach.values() if len(found.ports.get(above, ())) == usual)
+    expected = max(ports.items(), key=lambda one: one[1])[0] if ports else frozenset()
     taken = {link.port_at(switch) for link in network.links_of[switch]}
     free = sorted(expected - taken, key=natural_key)
-    at = f" (its siblings use port {', '.join(free)})" if free else ""
+    at = f", on port {', '.join(free)}" if free else ""
     open_port = next((port for port in network.open_ports if port.device == switch and port.port in free), None)
     where = open_port.where if open_port is not None else network.by_id[switch].where
-    title = f"{label} has {has} of {count(usual, 'cable')} to {other}{at}"
-    seen = f"{label}: {has} to {other}"
-    return checkup.finding("GL421", "warning", title, where or network.source, seen, f"is that cable plugged and its port on? iblinkinfo -S {switch}" if switch.startswith("0x") else "is that cable plugged?")
+    title = f"{label} has {count(has, 'cable') if has else 'no cable'} to {other}; its siblings have {usual}{at}"
+    advice = (
+        f"is it plugged, and is its port on? iblinkinfo -S {switch}" if switch.startswith("0x") else "is it plugged, and is its port on?"
+    )
+    return checkup.finding("GL421", "warning", title, where or network.source, title, advice)
 
 
 # Links below their siblings
@@ -155,10 +160,20 @@ def _slow(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> Itera
         for siblings in (hosts, ups):
             usual = _usual_link(siblings)
             for link in siblings if usual is not None else ():
-                if usual is not None and (link.rate_gbps < usual.rate_gbps or link.width < usual.width) and not _kind_of_node(network, link):
+                if (
+                    usual is not None
+                    and (link.rate_gbps < usual.rate_gbps or link.width < usual.width)
+                    and not _kind_of_node(network, link)
+                ):
                     said = f"{between(network, link)}: {_rate(link)}, where its siblings have {_rate(usual)}"
                     yield checkup.finding(
-                        "GL422", "warning", f"slow link {said}", link.where, said, "reseat or change the cable, then look at its error counters: ibqueryerrors", _host(network, link)
+                        "GL422",
+                        "warning",
+                        f"slow link {said}",
+                        link.where,
+                        said,
+                        "reseat or change the cable, then look at its error counters: ibqueryerrors",
+                        _host(network, link),
                     )
 
 
@@ -180,10 +195,27 @@ def _kind_of_node(network: Network, link: Link) -> bool:
 
 def _rate(link: Link) -> str:
     lanes = f"{link.width}x" if link.width else ""
-    return " ".join(filter(None, (f"{link.rate_gbps:g} Gbit/s" if link.rate_gbps else "", f"({lanes})" if lanes and link.rate_gbps else lanes)))
+    return " ".join(
+        filter(None, (f"{link.rate_gbps:g} Gbit/s" if link.rate_gbps else "", f"({lanes})" if lanes and link.rate_gbps else lanes))
+    )
 
 
 # Rails
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """An adapter whose cable ends in another leaf than those of its neighbours."""
+
+    host: str
+    adapter: str
+    leaf: str
+    belongs: str
+    link: Link
+
+    def at(self, network: Network) -> str:
+        """The leaf's end of the cable."""
+        return f"{network.label[self.leaf]} port {self.link.port_at(self.leaf)}"
 
 
 def _rails(checkup: Checkup, network: Network, fabric: Fabric) -> Iterator[Finding]:
@@ -195,16 +227,23 @@ def _rails(checkup: Checkup, network: Network, fabric: Fabric) -> Iterator[Findi
     for hosts in members.values():
         cables = {host: {_adapter(network, link.other(leaf)): (leaf, link) for leaf, link in network.leaf_links[host]} for host in hosts}
         usual = _usual_leaf(cables)
+        wrong = [
+            _Wrong(host, adapter, leaf, usual[adapter], link)
+            for host in hosts
+            for adapter, (leaf, link) in cables[host].items()
+            if usual.get(adapter, leaf) != leaf
+        ]
+        yield from _miscabled(checkup, network, wrong, rails)
+        moved = {one.host for one in wrong}
         for host in hosts:
-            wrong = {adapter: found for adapter, found in cables[host].items() if usual.get(adapter, found[0]) != found[0]}
-            if wrong:
-                yield _miscabled(checkup, network, host, wrong, usual, rails)
-            lacking = _lacks(host, cables, usual) if not wrong else []
+            lacking = _lacks(host, cables, usual) if host not in moved else []
             if lacking:
                 leaves = ", ".join(f"{network.label[usual[adapter]]} (rail {rails[usual[adapter]]}, {adapter})" for adapter in lacking)
-                device = network.hosts[host][0]
-                title = f"{host} has no cable to {leaves}, where its neighbours have one"
-                yield checkup.finding("GL425", "warning", title, device.where, f"{host}: {some(cables[host])}", f"on {host}: ibstat says whether the port is down", host)
+                title = f"{host} has no cable to {leaves}; most of its neighbours have"
+                seen = f"{host}: {some(cables[host])}"
+                yield checkup.finding(
+                    "GL425", "warning", title, network.hosts[host][0].where, seen, f"on {host}: ibstat says which port is down", host
+                )
 
 
 def _adapter(network: Network, device: str) -> str:
@@ -239,20 +278,21 @@ def _lacks(host: str, cables: Mapping[str, Mapping[str, tuple[str, Link]]], usua
     ]
 
 
-def _miscabled(
-    checkup: Checkup,
-    network: Network,
-    host: str,
-    wrong: Mapping[str, tuple[str, Link]],
-    usual: Mapping[str, str],
-    rails: Mapping[str, int],
-) -> Finding:
-    label = network.label
-    parts = [
-        f"{adapter} is on {label[leaf]} (rail {rails[leaf]}) and belongs on {label[usual[adapter]]} (rail {rails[usual[adapter]]})"
-        for adapter, (leaf, _) in sorted(wrong.items(), key=lambda one: natural_key(one[0]))
-    ]
-    ports = " and ".join(f"{label[leaf]} port {link.port_at(leaf)}" for leaf, link in wrong.values())
-    link = next(iter(wrong.values()))[1]
-    advice = f"swap the cables at {ports}" if len(wrong) == 2 else f"move the cable at {ports}"
-    return checkup.finding("GL423", "warning", f"{host}: {'; '.join(parts)}", link.where, between(network, link), advice, host)
+def _miscabled(checkup: Checkup, network: Network, wrong: list[_Wrong], rails: Mapping[str, int]) -> Iterator[Finding]:
+    """One finding a cable; two that stand in each other's place are one."""
+    waiting: dict[tuple[str, str], list[_Wrong]] = defaultdict(list)
+    for one in wrong:
+        waiting[(one.leaf, one.belongs)].append(one)
+    told: set[tuple[str, str]] = set()
+    for one in wrong:
+        if (one.host, one.adapter) in told:
+            continue
+        partner = next((other for other in waiting[(one.belongs, one.leaf)] if (other.host, other.adapter) not in told), None)
+        told |= {(each.host, each.adapter) for each in (one, partner) if each is not None}
+        on, belongs = (f"{network.label[leaf]} (rail {rails[leaf]})" for leaf in (one.leaf, one.belongs))
+        title = f"{one.host} {one.adapter} is on {on} and belongs on {belongs}"
+        advice = f"move the cable at {one.at(network)}"
+        if partner is not None:
+            title += f", {partner.host} {partner.adapter} the other way round"
+            advice = f"swap the cables at {one.at(network)} and {partner.at(network)}"
+        yield checkup.finding("GL423", "warning", title, one.link.where, between(network, one.link), advice, one.host)

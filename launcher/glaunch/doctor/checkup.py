@@ -80,7 +80,7 @@ class Checkup:
         lines = self.texts.get(source)
         if lines is None or not number.isdigit() or not 0 < int(number) <= len(lines):
             return _cut(otherwise)
-        return _cut(lines[int(number) - 1].strip())
+        return _cut(" ".join(lines[int(number) - 1].split()))
 
     def finding(self, code: str, severity: str, title: str, where: str, otherwise: str, advice: str, host: str = "") -> Finding:
         """A finding whose evidence is the line at `where`, else `otherwise`."""

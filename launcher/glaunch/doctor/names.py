@@ -18,7 +18,14 @@ def name_findings(checkup: Checkup) -> Iterator[Finding]:
         return
     if "nodes" in checkup.parameters("PrivateData") and not len(cluster.nodes):
         seen = f"PrivateData = {checkup.config('PrivateData')}"
-        yield checkup.finding("GL409", "note", "Slurm shows its nodes to operators only: no name could be compared", "scontrol show config", seen, "ask as root or as an operator")
+        yield checkup.finding(
+            "GL409",
+            "note",
+            "Slurm shows its nodes to operators only: no name could be compared",
+            "scontrol show config",
+            seen,
+            "ask as root or as an operator",
+        )
         return
     slurm = {name: state for name, state in zip(cluster.nodes.names, cluster.nodes.states, strict=True) if not state.startswith("FUTURE")}
     known = frozenset(cluster.nodes.names)
@@ -43,14 +50,21 @@ def _missing(checkup: Checkup, source: Fabric | Network, has: frozenset[str], sl
         f"NodeName={lacking[0]} State={slurm[lacking[0]]} (scontrol show node), and no line with {lacking[0]}",
         "is it up and cabled, or called otherwise? glaunch topo import --names FILE gives devices their nodes' names"
         if measured
-        else f"put {'it' if len(lacking) == 1 else 'them'} below a leaf, then: scontrol reconfigure; until then jobs there are placed by no topology",
+        else f"put {'it' if len(lacking) == 1 else 'them'} below a leaf, then: scontrol reconfigure; "
+        "until then no topology places jobs there",
     )
 
 
 def _unknown(checkup: Checkup, fabric: Fabric, known: frozenset[str]) -> Iterator[Finding]:
     blocks = {block.name for block in fabric.blocks}
     for in_blocks in (False, True):
-        lines = [(switch, node) for switch in fabric.switches if (switch.name in blocks) is in_blocks for node in switch.nodes if node not in known]
+        lines = [
+            (switch, node)
+            for switch in fabric.switches
+            if (switch.name in blocks) is in_blocks
+            for node in switch.nodes
+            if node not in known
+        ]
         if not lines:
             continue
         names = list(dict.fromkeys(node for _, node in lines))
@@ -107,15 +121,17 @@ def _twice(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
     for node, leaves in places.items():
         if len(leaves) > 1:
             shared[tuple(leaves)].append(node)
-    for leaves, nodes in shared.items():
-        twice = len(set(leaves)) == 1
+    for leaves, twice in shared.items():
         kind = "block" if leaves[0] in blocks else "leaf"
-        place = f"{kind} {leaves[0]} twice" if twice else f"{'blocks' if kind == 'block' else 'leaves'} {' and '.join(dict.fromkeys(leaves))}"
+        different = tuple(dict.fromkeys(leaves))
+        place = (
+            f"{kind} {leaves[0]} twice" if len(different) == 1 else f"{'blocks' if kind == 'block' else 'leaves'} {' and '.join(different)}"
+        )
         yield checkup.finding(
             "GL403",
             "warning",
-            f"{count(len(nodes), 'node')} {'stands' if len(nodes) == 1 else 'stand'} in {place}: {some(nodes)}",
+            f"{count(len(twice), 'node')} {'stands' if len(twice) == 1 else 'stand'} in {place}: {some(twice)}",
             fabric.by_name[leaves[-1]].where or fabric.source,
-            f"{leaves[-1]}: {nodes[0]}",
+            f"{leaves[-1]}: {twice[0]}",
             "leave each node below one leaf: Slurm counts it in all of them, and glaunch in the first",
         )

@@ -76,8 +76,8 @@ def _weights(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Fin
         yield checkup.finding(
             "GL430",
             "warning",
-            f"partition {partition.name}: Slurm takes the {count(len(groups[low]), 'node')} of Weight {low} before those of {', '.join(map(str, rest))}, "
-            "on whatever leaves they are",
+            f"partition {partition.name}: Slurm takes the {count(len(groups[low]), 'node')} of Weight {low} before those of "
+            f"{', '.join(map(str, rest))}, on whatever leaves they are",
             "scontrol show node",
             f"{some(groups[low], 60)} Weight={low}; {some(groups[rest[0]], 60)} Weight={rest[0]}",
             "give all nodes of a partition one Weight, or put the dearer ones into a partition of their own",
@@ -97,12 +97,13 @@ def _order(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Findi
         if leaf != leaf_before:
             if leaf in left:
                 last, follower = left[leaf]
+                seen = f"{last} ({leaf}), {follower} ({fabric.leaf_of[follower]}), {node} ({leaf})"
                 yield checkup.finding(
                     "GL431",
                     "warning",
-                    f"Slurm's order of nodes leaves {leaf} and comes back to it: plain sbatch jobs put neighbouring ranks on different leaves",
+                    f"Slurm's order of nodes leaves {leaf} and comes back: ranks of plain sbatch jobs change leaf more often than they must",
                     CONFIG,
-                    f"TopologyParam = {checkup.config('TopologyParam') or '(null)'}; {last} ({leaf}), {follower} ({fabric.leaf_of[follower]}), {node} ({leaf})",
+                    f"TopologyParam = {checkup.config('TopologyParam') or '(null)'}; {seen}",
                     "in slurm.conf: TopologyParam=SwitchAsNodeRank, then restart slurmctld (glaunch orders its own jobs itself)",
                 )
                 return

@@ -17,7 +17,7 @@ _MEANING = {
 
 
 def tree_findings(checkup: Checkup) -> Iterator[Finding]:
-    """GL410 (islands), GL411 (a root over separate fabrics), GL412 (uneven leaves), GL414 to GL417 (sources that differ), GL418 (remarks)."""
+    """GL410 (islands), GL411 (a root over separate fabrics), GL412 (uneven leaves), GL414 to GL417 (who differs), GL418 (remarks)."""
     cabled = checkup.cabled
     for fabric in (*checkup.written, *(() if cabled is None else (cabled,))):
         if fabric.blocks_alone or not fabric.switches:
@@ -70,7 +70,9 @@ def _uneven(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
         return
     usual = max(sizes, key=lambda size: (len(sizes[size]), size))
     others = [name for size, names in sorted(sizes.items()) if size != usual for name in names]
-    words = ", ".join(f"{count(len(names), 'leaf', 'leaves')} of {size}" for size, names in sorted(sizes.items(), key=lambda one: -len(one[1]))[:6])
+    words = ", ".join(
+        f"{count(len(names), 'leaf', 'leaves')} of {size}" for size, names in sorted(sizes.items(), key=lambda one: -len(one[1]))[:6]
+    )
     odd = fabric.by_name[others[0]]
     yield checkup.finding(
         "GL412",
@@ -98,7 +100,9 @@ def _dispute(checkup: Checkup, dispute: Dispute) -> Iterator[Finding]:
         )
     elif dispute.about == "node":
         if checkup.cluster is None:
-            yield checkup.finding("GL401", "warning", f"not every source knows {dispute.subject[:120]}", where, said, "which one is out of date?")
+            yield checkup.finding(
+                "GL401", "warning", f"not every source knows {dispute.subject[:120]}", where, said, "which one is out of date?"
+            )
     else:
         code, severity, title = _MEANING[dispute.about]
         advice = "which one is out of date? After a change of the file: scontrol reconfigure" if severity == "warning" else ""

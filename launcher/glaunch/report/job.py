@@ -9,12 +9,12 @@ from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle, RankRow
 from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
+from glaunch.report.findings import finding_lines
 from glaunch.report.plan import shape
 from glaunch.report.text import clean, plural, row, table, wrapped
 from glaunch.units import format_size, format_span
 
 _HOSTS_SHOWN = 32
-_MARK = {"error": "✗", "warning": "!", "note": "·"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def job_text(report: JobReport, width: int = 80) -> str:
     if report.findings:
         lines += ["", "findings"]
         for finding in report.findings:
-            lines += _finding(finding, width)
+            lines += finding_lines(finding, width)
     for tail in report.tails:
         lines += ["", *wrapped(f"the end of rank {tail.rank} on {clean(tail.host)} ({clean(tail.where)})", width, rest="  ")]
         lines += [f"  {clean(line)}" for line in tail.lines]
@@ -107,15 +107,6 @@ def _facts(report: JobReport, width: int) -> list[str]:
     for label, words in placement_words(report):
         lines += row(label, words, width)
     lines += row("folder", report.folder + (f"/{report.attempt}" if report.attempt else ""), width)
-    return lines
-
-
-def _finding(finding: Finding, width: int) -> list[str]:
-    start = f"  {_MARK.get(finding.severity, '·')} {finding.code}  "
-    lines = wrapped(clean(finding.title), width, first=start, rest=" " * 11)
-    lines += wrapped(clean(f"{finding.where}: {finding.evidence}"), width, first=" " * 11, rest=" " * 13)
-    if finding.advice:
-        lines += wrapped(clean(f"→ {finding.advice}"), width, first=" " * 11, rest=" " * 13)
     return lines
 
 
