@@ -1,18 +1,21 @@
-"""What `glaunch topo check` looks at: the sources of a fabric and Slurm's own view, each read once."""
+"""What `glaunch topo check` and `audit` look at: the sources of a fabric, Slurm's own view, past jobs; each read once."""
 
 import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from glaunch.caller import user_name
 from glaunch.doctor.checkup import Checkup, Unread
-from glaunch.errors import ParseError
+from glaunch.errors import ParseError, UsageError
 from glaunch.fabric import Fabric
 from glaunch.fabric_files import read_sources, read_text
 from glaunch.gateways.capture import TOPOLOGY_FILES
 from glaunch.gateways.kept import CONFIGURATIONS, read_cluster
 from glaunch.network import Network
+from glaunch.parsers.past_jobs import parse_past_jobs
 from glaunch.parsers.slurm_topology import parse_topology
+from glaunch.past_jobs import PastJobs
 from glaunch.pipeline import World
 
 SCONTROL = "scontrol show topology"
@@ -73,3 +76,22 @@ def _counting(beside: dict[str, Path], version: tuple[int, ...]) -> tuple[str, .
     """The one of the files that Slurm reads."""
     order = ("topology.yaml", "topology.conf") if version[:2] >= (25, 5) else ("topology.conf",)
     return tuple(name for name in order if name in beside)[:1]
+
+
+def past_jobs_of_file(path: Path) -> PastJobs:
+    """The jobs of a file that sacct wrote. Raises ParseError with FILE:LINE."""
+    return parse_past_jobs(read_text(path), where=str(path))
+
+
+def past_jobs_of_site(world: World, age_s: int) -> tuple[PastJobs, tuple[str, ...]]:
+    """(all jobs of the last `age_s` seconds that this user may see, what could not be seen). Raises UsageError without accounting."""
+    jobs = world.slurm.past_jobs(age_s)
+    if jobs is None:
+        raise UsageError("this cluster keeps no accounting: its past jobs are not known", hint="glaunch topo audit --from FILE")
+    if os.geteuid() == 0 or set(jobs.users) - {user_name()}:
+        return jobs, ()
+    config = world.slurm.config()
+    private = config.get("PrivateData", "")
+    if "jobs" in private:
+        return jobs, (f"PrivateData={private}: only your own jobs are seen; an operator or root sees all",)
+    return jobs, ("all of these jobs are your own: others either did not run, or slurmdbd.conf hides them (PrivateData=jobs)",)

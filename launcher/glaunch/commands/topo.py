@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from glaunch.commands import topo_check
+from glaunch.commands import topo_audit, topo_check
 
 if TYPE_CHECKING:
     from glaunch.fabric import Fabric
@@ -54,7 +54,8 @@ def command() -> None:
     """The network as every source tells it: put together, written for Slurm, asked for a way."""
 
 
-command.add_command(topo_check.command)
+for verb in (topo_check.command, topo_audit.command):
+    command.add_command(verb)
 
 
 @command.command("import", help=IMPORT, short_help="Put what files say together, and save it.")

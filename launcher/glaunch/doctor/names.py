@@ -121,17 +121,15 @@ def _twice(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
     for node, leaves in places.items():
         if len(leaves) > 1:
             shared[tuple(leaves)].append(node)
-    for leaves, twice in shared.items():
-        kind = "block" if leaves[0] in blocks else "leaf"
-        different = tuple(dict.fromkeys(leaves))
-        place = (
-            f"{kind} {leaves[0]} twice" if len(different) == 1 else f"{'blocks' if kind == 'block' else 'leaves'} {' and '.join(different)}"
-        )
+    for named, twice in shared.items():
+        one, many = ("block", "blocks") if named[0] in blocks else ("leaf", "leaves")
+        different = tuple(dict.fromkeys(named))
+        place = f"{one} {named[0]} twice" if len(different) == 1 else f"{many} {' and '.join(different)}"
         yield checkup.finding(
             "GL403",
             "warning",
             f"{count(len(twice), 'node')} {'stands' if len(twice) == 1 else 'stand'} in {place}: {some(twice)}",
-            fabric.by_name[leaves[-1]].where or fabric.source,
-            f"{leaves[-1]}: {twice[0]}",
+            fabric.by_name[named[-1]].where or fabric.source,
+            f"{named[-1]}: {twice[0]}",
             "leave each node below one leaf: Slurm counts it in all of them, and glaunch in the first",
         )

@@ -101,7 +101,7 @@ def _order(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Findi
                 yield checkup.finding(
                     "GL431",
                     "warning",
-                    f"Slurm's order of nodes leaves {leaf} and comes back: ranks of plain sbatch jobs change leaf more often than they must",
+                    f"Slurm's order of nodes leaves {leaf} and comes back: plain sbatch jobs change leaf more often than they must",
                     CONFIG,
                     f"TopologyParam = {checkup.config('TopologyParam') or '(null)'}; {seen}",
                     "in slurm.conf: TopologyParam=SwitchAsNodeRank, then restart slurmctld (glaunch orders its own jobs itself)",

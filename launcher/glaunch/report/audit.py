@@ -1,0 +1,83 @@
+"""Past jobs on the fabric, in words and as a document."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from glaunch.doctor.audit import Audit, AuditedGroup
+from glaunch.document import to_document
+from glaunch.report.text import plural, table, wrapped
+from glaunch.units import format_span
+
+
+def audit_text(audit: Audit, when: str, remarks: Sequence[str], width: int = 80) -> str:
+    """The verdict, a row for each partition and size, the worst jobs, and what could not be seen."""
+    lines = wrapped(_verdict(audit, when), width, rest="  ")
+    if audit.groups:
+        lines += ["", *_group_table(audit, width)]
+    if audit.worst:
+        lines += ["", "the farthest apart", *(f"  {line}" for line in _worst_table(audit, width - 2))]
+    notes = [*remarks, *_left_out(audit)]
+    if notes:
+        lines += ["", *(line for note in notes for line in wrapped(note, width, first="  · ", rest="    "))]
+    return "\n".join(lines) + "\n"
+
+
+def _verdict(audit: Audit, when: str) -> str:
+    several = [group for group in audit.groups if group.most_nodes > 1]
+    jobs, best = sum(group.jobs for group in several), sum(group.at_fewest for group in several)
+    hours, lost = sum(group.node_hours for group in several), sum(group.scattered_node_hours for group in several)
+    place = f"{plural(audit.leaves, 'leaf', 'leaves')} in {plural(audit.pods, 'pod')} ({audit.fabric})"
+    if not jobs:
+        return f"{plural(audit.jobs, 'job')} {when} on {place}, and none of them on more than one node that it knows"
+    return (
+        f"{plural(audit.jobs, 'job')} {when} on {place}; of {jobs:,} on more than one node {jobs - best:,} ({_share(jobs - best, jobs)}) "
+        f"were farther apart than they must be, {_share(lost, hours)} of {hours:,.0f} node-hours"
+    )
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+def _group_table(audit: Audit, width: int) -> list[str]:
+    pods = audit.pods > 1
+    head = ("partition", "nodes", "jobs", "nearest", "leaves", "fewest", *(("pods", "fewest") if pods else ()), "node-h", "apart")
+    rows = [_group_row(group, pods=pods) for group in audit.groups]
+    return table(head, rows, width)
+
+
+def _group_row(group: AuditedGroup, *, pods: bool) -> list[str]:
+    def mean(total: int) -> str:
+        return f"{total / group.jobs:.1f}"
+
+    size = str(group.most_nodes) if group.least_nodes == group.most_nodes else f"{group.least_nodes}-{group.most_nodes}"
+    row = [group.partition, size, f"{group.jobs:,}", _share(group.at_fewest, group.jobs), mean(group.leaves), mean(group.fewest_leaves)]
+    if pods:
+        row += [mean(group.pods), mean(group.fewest_pods)]
+    return [*row, f"{group.node_hours:,.0f}", _share(group.scattered_node_hours, group.node_hours)]
+
+
+def _worst_table(audit: Audit, width: int) -> list[str]:
+    head = ("job", "user", "nodes", "leaves", *(("pods",) if audit.pods > 1 else ()), "ran", "on")
+    rows = []
+    for job in audit.worst:
+        pods = (f"{job.pods} for {job.fewest_pods}",) if audit.pods > 1 else ()
+        rows.append(
+            (job.id, job.user, str(job.node_count), f"{job.leaves} for {job.fewest_leaves}", *pods, format_span(job.elapsed_s), job.nodes)
+        )
+    return table(head, rows, width)
+
+
+def _left_out(audit: Audit) -> list[str]:
+    said = []
+    if audit.off_fabric:
+        names = ", ".join(audit.unknown_nodes[:3])
+        said.append(f"{plural(audit.off_fabric, 'job')} left out: the fabric does not know all of their nodes, such as {names}")
+    if audit.never_ran:
+        said.append(f"{plural(audit.never_ran, 'job')} left out that never had a node")
+    return said
+
+
+def audit_document(audit: Audit, remarks: Sequence[str]) -> dict[str, Any]:
+    """Schema glaunch.audit/1; `unseen` says what could not be seen."""
+    return {**to_document("audit", 1, audit), "unseen": list(remarks)}
