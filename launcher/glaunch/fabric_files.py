@@ -109,6 +109,15 @@ def save(fabric: Fabric, path: Path) -> tuple[Path, ...]:
     return (path, beside) if fabric.network is not None else (path,)
 
 
+def save_text(path: Path, text: str) -> Path:
+    """Write one file whole, readable for all. Raises GlaunchError where that cannot be done."""
+    try:
+        _write(path, text)
+    except OSError as error:
+        raise GlaunchError(f"{path}: cannot be written ({error.strerror})", hint="name a file in a folder that is yours") from error
+    return path
+
+
 def _write(path: Path, text: str) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:

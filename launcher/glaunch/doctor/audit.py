@@ -1,7 +1,7 @@
 """How near to each other the nodes of past jobs were, against the nearest that jobs of their size can be.
 
-Every job counts, whoever launched it and how. The fewest leaves (pods) are those of the whole empty fabric, whatever partition the job ran in:
-the largest leaves (pods) of one island first.
+Every job counts, whoever launched it and how. The fewest leaves, and the fewest pods, each by itself, are those of the whole
+empty fabric, whatever partition the job ran in: the largest leaves (pods) of one island first.
 """
 
 from collections import Counter, defaultdict
@@ -51,9 +51,9 @@ class AuditedGroup:
     fewest_leaves: int
     pods: int
     fewest_pods: int
-    node_hours: float
-    scattered_node_hours: float
-    """Node-hours of the jobs that were not at the fewest."""
+    node_s: int
+    apart_node_s: int
+    """Node-seconds of the jobs that were not at the fewest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _groups(partitions: Sequence[str], columns: _Columns) -> tuple[AuditedGroup,
     doublings = np.ceil(np.log2(np.maximum(columns.sizes, 1))).astype(np.int64)
     keys, row_of = np.unique(np.stack([which, doublings], axis=1).reshape(-1, 2), axis=0, return_inverse=True)
     row_of = row_of.reshape(-1)
-    best, hours = columns.at_fewest(), columns.sizes * columns.seconds / 3600.0
+    best, node_s = columns.at_fewest(), columns.sizes * columns.seconds
 
     def total(values: npt.NDArray[np.generic]) -> list[float]:
         summed: list[float] = np.bincount(row_of, weights=values.astype(np.float64), minlength=len(keys)).tolist()
@@ -191,12 +191,12 @@ def _groups(partitions: Sequence[str], columns: _Columns) -> tuple[AuditedGroup,
 
     figures = zip(
         *(total(column) for column in (np.ones(len(row_of)), best, columns.leaves, columns.best_leaves, columns.pods, columns.best_pods)),
-        total(hours),
-        total(np.where(best, 0.0, hours)),
+        total(node_s),
+        total(np.where(best, 0, node_s)),
         strict=True,
     )
     return tuple(
-        AuditedGroup(str(names[name]), (1 << size >> 1) + 1 if size else 1, 1 << size, *map(round, counts[:6]), *counts[6:])
+        AuditedGroup(str(names[name]), (1 << size >> 1) + 1 if size else 1, 1 << size, *map(round, counts))
         for (name, size), counts in zip(keys.tolist(), figures, strict=True)
     )
 

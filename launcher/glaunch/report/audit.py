@@ -25,14 +25,20 @@ def audit_text(audit: Audit, when: str, remarks: Sequence[str], width: int = 80)
 def _verdict(audit: Audit, when: str) -> str:
     several = [group for group in audit.groups if group.most_nodes > 1]
     jobs, best = sum(group.jobs for group in several), sum(group.at_fewest for group in several)
-    hours, lost = sum(group.node_hours for group in several), sum(group.scattered_node_hours for group in several)
+    node_s, lost_s = sum(group.node_s for group in several), sum(group.apart_node_s for group in several)
     place = f"{plural(audit.leaves, 'leaf', 'leaves')} in {plural(audit.pods, 'pod')} ({audit.fabric})"
+    jobs_in_all = f"{audit.jobs:,} {'job' if audit.jobs == 1 else 'jobs'}"
     if not jobs:
-        return f"{plural(audit.jobs, 'job')} {when} on {place}, and none of them on more than one node that it knows"
+        return f"{jobs_in_all} {when} on {place}, and none of them on more than one node that it knows"
     return (
-        f"{plural(audit.jobs, 'job')} {when} on {place}; of {jobs:,} on more than one node {jobs - best:,} ({_share(jobs - best, jobs)}) "
-        f"were farther apart than they must be, {_share(lost, hours)} of {hours:,.0f} node-hours"
+        f"{jobs_in_all} {when} on {place}; of {jobs:,} on more than one node {jobs - best:,} ({_share(jobs - best, jobs)}) "
+        f"were farther apart than they must be, {_share(lost_s, node_s)} of {_hours(node_s)} node-hours"
     )
+
+
+def _hours(node_s: int) -> str:
+    hours = node_s / 3600
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
 def _share(part: float, whole: float) -> str:
@@ -54,7 +60,7 @@ def _group_row(group: AuditedGroup, *, pods: bool) -> list[str]:
     row = [group.partition, size, f"{group.jobs:,}", _share(group.at_fewest, group.jobs), mean(group.leaves), mean(group.fewest_leaves)]
     if pods:
         row += [mean(group.pods), mean(group.fewest_pods)]
-    return [*row, f"{group.node_hours:,.0f}", _share(group.scattered_node_hours, group.node_hours)]
+    return [*row, _hours(group.node_s), _share(group.apart_node_s, group.node_s)]
 
 
 def _worst_table(audit: Audit, width: int) -> list[str]:

@@ -19,7 +19,7 @@ def check_text(checkup: Checkup, findings: Sequence[Finding], width: int = 80) -
     """The verdict first, then every finding with its line and what to do."""
     counts = Counter(finding.severity for finding in findings)
     words = [plural(counts[kind], kind) for kind in ("error", "warning", "note") if counts[kind]]
-    lines = wrapped(f"{', '.join(words) if words else 'nothing to say'} about {looked_at(checkup)}", width, rest="  ")
+    lines = wrapped(f"{', '.join(words) if words else 'nothing is wrong'}: {looked_at(checkup)}", width, rest="  ")
     shown: Counter[str] = Counter()
     for finding in findings:
         shown[finding.code] += 1
