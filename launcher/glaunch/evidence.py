@@ -13,8 +13,7 @@ from glaunch.diagnosis.facts import JobFacts, TextFile
 from glaunch.diagnosis.failures import first_failure
 from glaunch.fabric import Fabric, fabric_from_json
 from glaunch.job import Job
-from glaunch.logs import RankRow
-from glaunch.parsers.labelled import labelled
+from glaunch.parsers.labelled import tail_of
 from glaunch.placement.cost import cost_of
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
@@ -59,7 +58,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode == "pin" else None,
         granted_cost=cost_of(fabric, granted) if fabric and granted else None,
         best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
-        ranks=tuple(RankRow(one.rank, one.host, one.local_rank) for one in attempt.ranks) if attempt is not None else (),
+        ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,
         logs=bundle,
@@ -136,5 +135,4 @@ def _text_file(folder: Path, path: Path) -> TextFile:
 
 def _tail(output: TextFile, rank: int, host: str) -> Tail:
     """The last lines of one rank."""
-    lines = tuple(line.text for line in labelled(output.text) if line.rank == rank)
-    return Tail(rank, host, output.name, lines[-TAIL_LINES:])
+    return Tail(rank, host, output.name, tuple(line.text for line in tail_of(output.text, rank, TAIL_LINES)))

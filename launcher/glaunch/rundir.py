@@ -17,20 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glaunch.errors import GlaunchError, ParseError, UsageError
-from glaunch.logs import HostLogs
+from glaunch.logs import RankRow
+from glaunch.parsers.ranks import parse_ranks
 
 LOCAL_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "overlay", "aufs"})
 """In memory, or a container's own layers: never seen by another host."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankPlace:
-    """Where a rank really ran, as it told itself."""
-
-    rank: int
-    host: str
-    local_rank: int
-    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,16 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
-    ranks: tuple[RankPlace, ...]
+
+    @property
+    def ranks(self) -> tuple[RankRow, ...]:
+        """Where the ranks really run: from ranks.tsv or, while they start or when they were killed, from what each node noted so far.
+
+        Read when it is asked for: on a thousand nodes those notes are a thousand files.
+        """
+        whole = self.path / "ranks.tsv"
+        notes = [whole] if whole.exists() else [self.path / "ranks.d" / host for host in _names(self.path / "ranks.d")]
+        return tuple(sorted((row for note in notes for row in parse_ranks(_read(note))), key=lambda row: row.rank))
 
 
 def create(folder: Path, intent: Mapping[str, object]) -> None:
@@ -163,20 +163,6 @@ def attempts(folder: Path) -> tuple[AttemptFolder, ...]:
         if match and (folder / name).is_dir():
             found.append((int(match[1]), int(match[2]), int(match[3]), int(match[4] or 1), name))
     return tuple(_attempt(folder / name, str(job), task, restart, run) for job, task, restart, run, name in sorted(found))
-
-
-def load_manifest(attempt: Path) -> tuple[HostLogs, ...]:
-    """What the job's own gather brought home, one entry a host that answered; without the list of files (that is in the archive)."""
-    path = attempt / "manifest.jsonl"
-    return tuple(_host_logs(f"{path}:{number}", line) for number, line in enumerate(_lines(path), 1))
-
-
-def _host_logs(where: str, line: str) -> HostLogs:
-    try:
-        entry = json.loads(line)
-        return HostLogs(entry["host"], entry["how"], entry["archive"], (), entry["reason"], entry["detail"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ParseError(where, line, "a JSON object about one host") from error
 
 
 def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_text: str) -> str | None:
@@ -260,22 +246,8 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             began_s=_whole(end, "began_s"),
             ended_s=_whole(end, "ended_s"),
         ),
-        hosts=_lines(path / "ordered"),
-        ranks=_ranks(path),
+        hosts=tuple(_read(path / "ordered").split()),
     )
-
-
-def _ranks(attempt: Path) -> tuple[RankPlace, ...]:
-    """From ranks.tsv or, while the job runs or when it was killed, from what the nodes noted so far."""
-    lines = _lines(attempt / "ranks.tsv")
-    if not lines:
-        lines = tuple(line for host in _names(attempt / "ranks.d") for line in _lines(attempt / "ranks.d" / host))
-    places = []
-    for line in lines:
-        words = line.split("\t")
-        if len(words) == 4 and words[0].isdigit() and words[2].isdigit() and words[3].isdigit():  # else: being written just now
-            places.append(RankPlace(int(words[0]), words[1], int(words[2]), int(words[3])))
-    return tuple(sorted(places, key=lambda place: place.rank))
 
 
 def _text(document: Mapping[str, object], key: str) -> str:
@@ -287,12 +259,12 @@ def _whole(document: Mapping[str, object], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _lines(path: Path) -> tuple[str, ...]:
+def _read(path: Path) -> str:
+    """A text that a job writes; "" where it has not (yet)."""
     try:
-        text = path.read_bytes().decode(errors="surrogateescape")
+        return path.read_bytes().decode(errors="surrogateescape")
     except OSError:
-        return ()
-    return tuple(line for line in text.split("\n") if line)
+        return ""
 
 
 def _names(folder: Path) -> tuple[str, ...]:

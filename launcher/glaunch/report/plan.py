@@ -1,7 +1,7 @@
 """What `glaunch plan` prints: every decision with its reason, readable at 60 columns."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from glaunch.hostlist import fold
 from glaunch.placement.placement import OrderRow, Placement
@@ -166,8 +166,3 @@ def _notes(label: str, notes: Sequence[str], width: int, skip: str = "") -> list
         if note != skip:
             lines += row(label, note, width)
     return lines
-
-
-def option_values(options: Iterable[Option]) -> Mapping[str, str | None]:
-    """Name → value of sbatch options."""
-    return {option.name: option.value for option in options}
