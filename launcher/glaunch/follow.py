@@ -21,8 +21,6 @@ FINAL_REASONS = ("Resources", "ReqNodeNotAvail")
 TICK_S = 0.2
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
-JOB_LAUNCH_FAILURE = 53
-"""The signal number that Slurm gives a batch script whose output file could not be opened. Seen on 22.05.8."""
 
 
 class Controller(Protocol):
@@ -249,7 +247,7 @@ class Follower:
             return Ending(max(codes), "job", job, "")
         if job is None:
             return Ending(1, "glaunch", None, f"Slurm does not know job {self.job_id} any more, and it left no exit code")
-        if job.exit_signal == JOB_LAUNCH_FAILURE:
+        if job.never_ran:
             return Ending(
                 1,
                 "glaunch",

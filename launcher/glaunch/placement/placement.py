@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from glaunch.units import plural
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -13,6 +15,16 @@ class Cost:
     """Sum over all pairs of nodes of the switches between them."""
     pods: int
     leaves: int
+
+    @property
+    def spread(self) -> str:
+        """`2 leaves in 1 pod`."""
+        return f"{plural(self.leaves, 'leaf', 'leaves')} in {plural(self.pods, 'pod')}"
+
+    @property
+    def in_words(self) -> str:
+        """`2 leaves in 1 pod, 60 hops in all`."""
+        return f"{self.spread}, {plural(self.hops, 'hop')} in all"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from glaunch.logs import HostLogs, LogBundle, RankRow
 from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
 from glaunch.report.plan import shape
-from glaunch.report.text import clean, plural, row, table, wrapped
-from glaunch.units import format_size, format_span
+from glaunch.report.text import clean, row, table, wrapped
+from glaunch.units import format_size, format_span, plural
 
 _HOSTS_SHOWN = 32
 _MARK = {"error": "✗", "warning": "!", "note": "·"}
@@ -89,11 +89,7 @@ def headline(report: JobReport) -> str:
 def placement_words(report: JobReport) -> list[tuple[str, str]]:
     """(got, planned or best, in words), for those that are known."""
     costs = (("got", report.granted_cost), ("planned", report.planned_cost), ("at best", report.best_cost))
-    return [(label, _cost_words(cost)) for label, cost in costs if cost is not None]
-
-
-def _cost_words(cost: Cost) -> str:
-    return f"{plural(cost.leaves, 'leaf', 'leaves')} in {plural(cost.pods, 'pod')}, {plural(cost.hops, 'hop')} in all"
+    return [(label, cost.in_words) for label, cost in costs if cost is not None]
 
 
 def _facts(report: JobReport, width: int) -> list[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from glaunch.hostlist import fold
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
-from glaunch.report.text import clean, columns, cut, pad, plural, row, wrapped
+from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
-from glaunch.units import format_span, format_time
+from glaunch.units import format_span, format_time, plural
 
 _BAR_MAX = 16
 _LEAF_MAX = 24
@@ -96,9 +96,8 @@ def _at_best(now: Placement | None, best: Placement) -> str:
 
 def cost_words(placement: Placement) -> str:
     """`2 leaves in 1 pod, 2.14 switches between two nodes on average`."""
-    cost = placement.cost
-    text = f"{plural(cost.leaves, 'leaf', 'leaves')} in {plural(cost.pods, 'pod')}"
-    return text if len(placement.nodes) < 2 else f"{text}, {placement.mean_hops:.2f} switches between two nodes on average"
+    spread = placement.cost.spread
+    return spread if len(placement.nodes) < 2 else f"{spread}, {placement.mean_hops:.2f} switches between two nodes on average"
 
 
 def proof_words(placement: Placement) -> str:
