@@ -160,6 +160,8 @@ def test_clean_takes_old_ended_folders_of_ours_only(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "old")
     found = rundir.clean_candidates(tmp_path, older_than_s=3000, now_s=6000)
     assert [path.name for path in found] == ["never", "old"]
+    found = rundir.clean_candidates(tmp_path, older_than_s=3000, now_s=6000, over=frozenset({str(tmp_path / "running")}))
+    assert [path.name for path in found] == ["never", "old", "running"]
     rundir.remove(tmp_path / "old")
     assert not (tmp_path / "old").exists()
     for name in ("foreign", "link"):

@@ -1,7 +1,7 @@
 """The whole of glaunch in order; read this first.
 
 request → plan → script → job → bundle → findings → report. Nothing is decided here and nothing is done here: each line hands the
-answer of one part to the next. `aftermath` goes on where `launch` ends.
+answer of one part to the next. `submit` asks Slurm for the job, `aftermath` goes on from there to the report.
 """
 
 import json
@@ -17,28 +17,25 @@ from glaunch.caller import caller_of, login_host, split_secrets, state_folder, u
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
-from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
-from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.parsers.slurm_topology import parse_topology
-from glaunch.plan import Option, Plan
-from glaunch.recover import sweep
+from glaunch.plan import Plan
+from glaunch.recover import IN_FLIGHT_S, catch_up
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rule import Rule
 from glaunch.rundir import create, warn_local, write_texts
-from glaunch.script import MIB, Ending, Script, render
+from glaunch.script import Ending, Script, render
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
+from glaunch.submit import submit
 from glaunch.talk import talk
-from glaunch.units import format_time
+from glaunch.units import MIB
 
-ARGUMENT_MAX_BYTES = 96 * 1024
-"""A single argument of a program ends at 128 KiB on Linux; a longer list of nodes travels in a file."""
 PLAN_MAX_AGE_S = 60.0
 """How old the nodes' states may be for `plan`, which says so; a launch always asks anew."""
 
@@ -52,9 +49,13 @@ class World:
     rules: tuple[Rule, ...]
     history: History
     kept: Kept | None
-    captured: bool
     captured_at_s: float | None = None
-    """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant."""
+    """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
+
+    @property
+    def captured(self) -> bool:
+        """Whether answers come from a capture."""
+        return self.captured_at_s is not None
 
 
 @dataclass(frozen=True)
@@ -72,20 +73,14 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
     settings = load(home=Path.home(), cwd=Path.cwd(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
+    history = History(state, login_host())
     if snapshot is None:
-        slurm, kept = SlurmCommands(timeout_s=timeout_s), Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
-        return World(slurm, settings, load_rules(), History(state, login_host()), kept, captured=False)
+        kept = Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
+        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), history, kept)
     from glaunch.gateways.capture import replay, taken_at_s
 
-    return World(
-        SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s),
-        settings,
-        load_rules(),
-        History(state, login_host()),
-        None,
-        captured=True,
-        captured_at_s=taken_at_s(Path(snapshot)),
-    )
+    slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
+    return World(slurm, settings, load_rules(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -152,7 +147,7 @@ def script_of(world: World, decided: Plan) -> Script:
 
 def launch(world: World, request: Request) -> Launched:
     """Decide, write down what is about to be done, and submit: intent, folder, sbatch, id, in this order. Raises what the parts raise."""
-    sweep(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"))
+    catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
         cluster, fabric = see(world, max_age_s=0)
@@ -171,7 +166,8 @@ def launch(world: World, request: Request) -> Launched:
     for line in summary(decided):
         talk(line)
     folder = write(world, decided, script, fabric)
-    return _submit(world, decided, folder, hidden)
+    job_id, is_pinned = submit(world.slurm, world.history, decided, folder, hidden)
+    return Launched(decided, job_id, folder, is_pinned)
 
 
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
@@ -197,76 +193,3 @@ def warn_of_local(settings: Settings, path: str) -> None:
     warning = warn_local(path, settings.words("rundir.shared"), settings.words("rundir.local"), mounts)
     if warning:
         talk(f"warning: {warning}")
-
-
-def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
-    """One sbatch; a second one, without the pin, only where Slurm said no to the first."""
-    options = _words(decided.arguments, folder)
-    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
-    with signals_deferred():
-        try:
-            answer = _sbatch(world, decided, options, hidden)
-            if answer is None:
-                options = ()
-                world.history.append(decided.submission_id, time.time(), pin="none")
-                answer = _sbatch(world, decided, options, hidden)
-        except ControllerSilent:
-            talk(f"it is not known whether {decided.name} was submitted, and nothing was tried again; to find out: glaunch status")
-            raise
-        except SlurmError as refusal:
-            world.history.append(decided.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
-            raise
-        if answer is None:
-            raise SlurmError("sbatch gave no id")
-        world.history.append(decided.submission_id, time.time(), state="submitted", job_id=answer)
-    talk(f"job {answer} submitted; its folder: {folder}")
-    _read_back(world, decided, answer)
-    return Launched(decided, answer, folder, pinned=bool(options))
-
-
-def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
-    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file."""
-    words = []
-    for option in arguments:
-        value = option.value
-        if value is not None and len(value) > ARGUMENT_MAX_BYTES:
-            write_texts(folder, ((f"{option.name}.txt", value + "\n"),))
-            value = str(folder / f"{option.name}.txt")
-        words.append(f"--{option.name}" if value is None else f"--{option.name}={value}")
-    return tuple(words)
-
-
-def _sbatch(world: World, decided: Plan, options: tuple[str, ...], hidden: Mapping[str, str]) -> str | None:
-    """The id; None where Slurm refused the pin, so that the job may be asked for without. A refusal of anything else is raised."""
-    try:
-        answer = world.slurm.submit(
-            f"{decided.folder}/job.sbatch", options, (decided.submission_id,), folder=decided.launch.work_dir, environment=hidden
-        )
-    except ControllerSilent:
-        raise
-    except SlurmError as refusal:
-        if not options:
-            raise
-        talk(f"Slurm refuses these nodes ({refusal.message}): submitted again without the pin; Slurm chooses, glaunch orders")
-        return None
-    if answer.banner:
-        talk(answer.banner)
-    return answer.job_id
-
-
-def _read_back(world: World, decided: Plan, job_id: str) -> None:
-    """A site's job_submit plugin may have changed the job: a difference is told, not fought."""
-    try:
-        job = world.slurm.job(job_id)
-    except SlurmError as error:
-        talk(f"the job could not be read back: {error.message}")
-        return
-    if job is None:
-        return
-    if job.partition and job.partition != decided.partition:
-        talk(f"the site changed the partition: {decided.partition} → {job.partition}")
-    limit_s = decided.time_limit_s
-    if limit_s is not None and job.time_limit_s is not None and -(-limit_s // 60) * 60 != job.time_limit_s:
-        talk(f"the site changed the time limit: {format_time(limit_s)} → {format_time(job.time_limit_s)}")
-    if job.node_count and job.node_count != decided.layout.nodes and not decided.request.array:
-        talk(f"the site changed the number of nodes: {decided.layout.nodes} → {job.node_count}")

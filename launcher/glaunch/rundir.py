@@ -155,14 +155,25 @@ def load_json(path: Path) -> dict[str, object] | None:
     return document
 
 
-def attempts(folder: Path) -> tuple[AttemptFolder, ...]:
-    """All runs of a submission, in the order of job id, array task, restart, run."""
+def attempts(folder: Path, job_id: str = "") -> tuple[AttemptFolder, ...]:
+    """All runs of a submission in the order of job id, array task, restart, run; with `job_id` those of that job (not what ran by hand)."""
     found = []
     for name in _names(folder):
         match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(?:-(\d+))?", name)
-        if match and (folder / name).is_dir():
+        if match and job_id in {"", match[1]} and (folder / name).is_dir():
             found.append((int(match[1]), int(match[2]), int(match[3]), int(match[4] or 1), name))
     return tuple(_attempt(folder / name, str(job), task, restart, run) for job, task, restart, run, name in sorted(found))
+
+
+def last_runs(runs: Sequence[AttemptFolder]) -> tuple[AttemptFolder, ...]:
+    """Of each array task of each job the last run; `runs` in the order of `attempts`."""
+    return tuple({(run.job_id, run.task): run for run in runs}.values())
+
+
+def batch_logs(folder: Path, job_id: str, task: int | None = None) -> tuple[Path, ...]:
+    """What the batch script of a job said, or those of an array's tasks: of all, or of one."""
+    names = (f"batch-{job_id}.log", f"batch-{job_id}_{'*' if task is None else task}.log")
+    return tuple(sorted(path for name in names for path in folder.glob(name)))
 
 
 def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_text: str) -> str | None:
@@ -191,8 +202,11 @@ def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_te
     return None
 
 
-def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float) -> tuple[Path, ...]:
-    """Job folders below `rundir` in which nothing has changed for so long and no run is without its end. Only folders that glaunch made."""
+def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float, over: frozenset[str] = frozenset()) -> tuple[Path, ...]:
+    """Job folders below `rundir` in which nothing has changed for so long and no run is without its end. Only folders that glaunch made.
+
+    `over`: folders (links resolved) whose job is known to be over, though a run that was killed hard has left no end in them.
+    """
     old = []
     for name in _names(rundir):
         folder = rundir / name
@@ -200,7 +214,8 @@ def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float) -> tupl
             continue
         runs = attempts(folder)
         newest = max(path.stat().st_mtime for path in (folder, *(run.path for run in runs)))
-        if now_s - newest >= older_than_s and all(run.end is not None for run in runs):
+        ended = all(run.end is not None for run in runs) or os.path.realpath(folder) in over
+        if now_s - newest >= older_than_s and ended:
             old.append(folder)
     return tuple(old)
 

@@ -5,6 +5,8 @@ import re
 from glaunch.errors import UsageError
 
 UNLIMITED = "UNLIMITED"
+MIB = 1 << 20
+"""Bytes."""
 
 
 def parse_time_s(text: str) -> int | None:
