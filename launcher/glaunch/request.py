@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from glaunch.errors import UsageError
 
@@ -107,6 +106,8 @@ def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tup
 
 
 def _near(word: str, takes_value: Mapping[str, bool]) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(word.partition("=")[0], takes_value, 1)
     known = f"did you mean {close[0]}? " if close else ""
     key = word.lstrip("-") or "KEY"
