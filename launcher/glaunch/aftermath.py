@@ -19,6 +19,7 @@ from glaunch.history import Submission
 from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import Launched, World
+from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
@@ -98,7 +99,7 @@ def _follow(
         talk(f"detached: job {job_id} goes on")
         talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
+    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
     fetch_missing(world, folder)

@@ -18,7 +18,7 @@ from glaunch.errors import GlaunchError
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Launch": {
-        "run": "Place, submit and follow a job (the verb that is meant when none is given).",
+        "run": "Place, submit and follow a job; what is meant when no verb is given.",
         "plan": "Show all that `run` would submit, and submit nothing.",
     },
     "Follow": {

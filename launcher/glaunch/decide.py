@@ -122,8 +122,10 @@ def _time(request: Request, settings: Settings, partition: Partition) -> tuple[s
     if settings.text("time"):
         return settings.text("time"), parse_time_s(settings.text("time")), settings.where("time")
     if partition.default_time_s is not None:
-        return None, partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
-    return None, partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
+        return None, partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
+    if partition.max_time_s is not None:
+        return None, partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less, and shorter jobs start sooner"
+    return None, None, f"partition {partition.name} has none; -t sets one, and shorter jobs start sooner"
 
 
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:

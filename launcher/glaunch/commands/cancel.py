@@ -10,7 +10,7 @@ HELP = """Cancel jobs that you launched with glaunch, by job id (also of an arra
 Examples:
   glaunch cancel 4711
   glaunch cancel 4712_3          one task of an array
-  glaunch cancel train -y        without asking which one was meant
+  glaunch cancel train           the last one of that name
 """
 
 
