@@ -4,6 +4,8 @@ Each module of `commands/` holds one click command named `command`; it is import
 """
 
 import os
+import re
+import shutil
 import signal
 import sys
 from importlib import import_module
@@ -14,7 +16,7 @@ from typing import NoReturn
 import click
 
 from glaunch import __version__
-from glaunch.errors import GlaunchError
+from glaunch.errors import GlaunchError, UsageError
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Launch": {
@@ -40,7 +42,7 @@ VERBS = {name: text for section in SECTIONS.values() for name, text in section.i
 EXAMPLES = """\
 Examples:
   glaunch train.py -n 64                     64 ranks on the 64 GPUs that the network serves best
-  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3  options before the script: all after it are the script's
+  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3 options before the script: all after it are the script's
   glaunch plan train.py -n 64                what would be submitted, and why
   glaunch logs -f                            follow the last job again
 """
@@ -61,7 +63,7 @@ class Verbs(click.Group):
         return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_verb(args)) if args else super().parse_args(ctx, ["--help"])
+        return super().parse_args(ctx, with_verb(as_help(args)) if args else ["--help"])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in SECTIONS.items():
@@ -71,6 +73,13 @@ class Verbs(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
         formatter.write(EXAMPLES)
+
+
+def as_help(args: list[str]) -> list[str]:
+    """`help`, `help VERB` as everybody types them, unless a program of that name is meant (./help)."""
+    if args[:1] != ["help"]:
+        return args
+    return [*(word for word in args[1:2] if word in VERBS), "--help"]
 
 
 def with_verb(args: list[str]) -> list[str]:
@@ -88,7 +97,20 @@ def with_verb(args: list[str]) -> list[str]:
             break
     if at < len(args) and args[at] in VERBS:
         return args
+    if at < len(args):
+        _refuse_mistyped(args[at])
     return [*args[:at], "run", *args[at:]]
+
+
+def _refuse_mistyped(word: str) -> None:
+    """A word that is nearly a verb, and no program and no file here, is a verb with a slip in it."""
+    if not re.fullmatch(r"[a-z]+", word):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, 1, 0.7)
+    if near and not os.path.exists(word) and not shutil.which(word):
+        raise UsageError(f"{word!r} is no verb of glaunch, and no program on PATH or here", hint=f"did you mean: glaunch {near[0]}")
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -8,6 +8,7 @@ import click
 
 from glaunch.errors import UsageError
 from glaunch.request import Request, read_words
+from glaunch.talk import talk
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
@@ -63,6 +64,9 @@ class LaunchCommand(click.Command):
             for name in (*parameter.opts, *parameter.secondary_opts)
         }
         words = read_words(args, takes_value)
+        if words.late:
+            script = words.command[0]
+            talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
         return super().parse_args(ctx, [*words.own, "--", *words.command])
 
     def get_usage(self, ctx: click.Context) -> str:

@@ -16,9 +16,12 @@ class Cost:
 
     def in_words(self, nodes: int) -> str:
         """`2 leaves in 1 pod, 2.14 switches between two nodes on average`, for a set of so many nodes."""
-        where = f"{self.leaves} {'leaf' if self.leaves == 1 else 'leaves'} in {self.pods} {'pod' if self.pods == 1 else 'pods'}"
-        pairs = nodes * (nodes - 1) // 2
-        return f"{where}, {self.hops / pairs:.2f} switches between two nodes on average" if pairs else where
+        if self.leaves <= 1:
+            return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
+        mean = self.hops / (nodes * (nodes - 1) // 2)
+        return (
+            f"{self.leaves} leaves in {self.pods} {'pod' if self.pods == 1 else 'pods'}, {mean:.2f} switches between two nodes on average"
+        )
 
 
 @dataclass(frozen=True, slots=True)

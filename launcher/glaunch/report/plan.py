@@ -86,7 +86,7 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     else:
         lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
-    if plan.best_possible is not None:
+    if plan.best_possible is not None and plan.layout.nodes > 1:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
     promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines += row("placing", promise, width)
@@ -107,6 +107,8 @@ def cost_words(placement: Placement) -> str:
 
 def proof_words(placement: Placement) -> str:
     """Whether a better set exists."""
+    if len(placement.nodes) == 1:
+        return "no switch to cross"
     if placement.optimal:
         return "proven optimal among the nodes that are free"
     return f"{placement.cost.hops} switches over all pairs, and no set of free nodes has fewer than {placement.bound_hops}"
