@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.request import Words, read_words
+from glaunch.request import Request, Words, asks, read_words, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
 
@@ -63,3 +63,22 @@ def test_with_options_first_every_word_behind_the_script_arrives(arguments: list
 def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
     assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
+
+
+def test_an_sbatch_option_that_glaunch_knows_is_the_same_as_its_own() -> None:
+    request = Request(("x",))
+    for name, value in (("time", "5"), ("job-name", "big"), ("cpus-per-task", "4"), ("exclusive", None), ("requeue", None)):
+        assert not asks(request, name)
+        request = with_option(request, name, value)
+        assert asks(request, name)
+    assert request == Request(("x",), time="5", name="big", cpus_per_task=4, exclusive=True, requeue=True)
+    assert with_option(Request(("x",)), "exclusive", "user").sbatch == (("exclusive", "user"),)
+    assert with_option(Request(("x",)), "licenses", "a:1").sbatch == (("licenses", "a:1"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("wrap", "x"), ("nodes", "4"), ("output", "/x"), ("chdir", "/x"), ("time", None), ("cpus-per-task", "x")]
+)
+def test_an_sbatch_option_that_cannot_be_taken_is_refused(name: str, value: str | None) -> None:
+    with pytest.raises(UsageError, match=f"--sbatch {name}"):
+        with_option(Request(("x",)), name, value)

@@ -1,7 +1,9 @@
 """What the user asked for; knows nothing of any cluster."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from glaunch.errors import UsageError
 
@@ -39,6 +41,65 @@ class Request:
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+
+
+FIELDS = MappingProxyType(
+    {
+        "account": "account",
+        "array": "array",
+        "constraint": "constraint",
+        "cpus-per-task": "cpus_per_task",
+        "dependency": "dependency",
+        "exclude": "exclude",
+        "exclusive": "exclusive",
+        "gpus-per-node": "gpus_per_node",
+        "job-name": "name",
+        "mem": "mem",
+        "nodelist": "nodelist",
+        "ntasks-per-node": "tasks_per_node",
+        "partition": "partition",
+        "qos": "qos",
+        "requeue": "requeue",
+        "reservation": "reservation",
+        "time": "time",
+    }
+)
+"""sbatch's long option → the field of a Request that says the same."""
+DECIDED = frozenset(
+    {"chdir", "error", "export-file", "nodefile", "nodes", "ntasks", "open-mode", "output", "parsable", "test-only", "wait", "wrap"}
+)
+"""sbatch options that glaunch decides itself; handed through, they would break the job's folder or the order."""
+
+
+def asks(request: Request, name: str) -> bool:
+    """Whether a request says anything about sbatch's option `name` (long, without dashes)."""
+    return name in dict(request.sbatch) or (name in FIELDS and getattr(request, FIELDS[name]) not in {None, False})
+
+
+def with_option(request: Request, name: str, value: str | None) -> Request:
+    """The request with sbatch's option `name` too (None: a switch): in the field that says the same, else among the others.
+
+    So the placement sees all that sbatch will see. Raises UsageError for what glaunch decides, and for a value that cannot be meant.
+    """
+    if name in DECIDED:
+        raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+    field = FIELDS.get(name)
+    if field is None or (field == "exclusive" and value is not None):
+        return replace(request, sbatch=(*request.sbatch, (name, value)))
+    change: dict[str, Any] = {field: _said(name, value)}
+    return replace(request, **change)
+
+
+def _said(name: str, value: str | None) -> str | int | bool:
+    if name in {"exclusive", "requeue"}:
+        return True
+    if value is None:
+        raise UsageError(f"--sbatch {name} needs a value", hint=f"--sbatch {name}=VALUE")
+    if name not in {"cpus-per-task", "ntasks-per-node"}:
+        return value
+    if not (value.isascii() and value.isdigit()):
+        raise UsageError(f"--sbatch {name}={value} is no whole number", hint=f"--sbatch {name}=8")
+    return int(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import Request, read_words
+from glaunch.request import FIELDS, Request, asks, read_words, with_option
 from glaunch.talk import talk
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
@@ -82,7 +82,7 @@ def request_from(params: dict[str, Any]) -> Request:
     """The options as they came from click → the Request. Raises UsageError for a malformed --env or --sbatch, or no script."""
     if not params["words"]:
         raise UsageError("no script and no command on the line", hint="glaunch train.py -n 64")
-    return Request(
+    request = Request(
         command=tuple(params["words"]),
         tasks=params["ntasks"],
         nodes=params["nodes"],
@@ -90,12 +90,18 @@ def request_from(params: dict[str, Any]) -> Request:
         gpus_per_node=params["gpus_per_node"],
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
-        sbatch=tuple(_option(word) for word in params["sbatch"]),
         exclusive=params["exclusive"],
         requeue=params["requeue"],
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
+    for name, value in map(_option, params["sbatch"]):
+        if name in FIELDS and asks(request, name):
+            raise UsageError(
+                f"--sbatch {name}: this is said twice on the line", hint="say it once: glaunch run --help shows its own option"
+            )
+        request = with_option(request, name, value)
+    return request
 
 
 def _variable(word: str) -> tuple[str, str]:

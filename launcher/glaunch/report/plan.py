@@ -178,7 +178,7 @@ def _leaf(name: str) -> str:
 
 def _environment(plan: Plan, width: int) -> list[str]:
     environment = plan.environment
-    if not (environment.variables or environment.kept):
+    if not (environment.variables or environment.kept or environment.unset):
         return row("variables", "glaunch sets none", width)
     lines = ["  variables"] if environment.variables else []
     for variable in environment.variables:
@@ -187,6 +187,10 @@ def _environment(plan: Plan, width: int) -> list[str]:
         lines.append("  kept as you set it")
         for variable in environment.kept:
             lines += _variable(variable, "your environment", width)
+    if environment.unset:
+        lines.append("  taken out of what the job inherits")
+        for variable in environment.unset:
+            lines += _variable(variable, variable.origin, width)
     return lines
 
 
