@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from glaunch.cli import with_verb
-from glaunch.errors import UsageError
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "launcher"
 
@@ -33,11 +32,37 @@ def test_help_in_every_spelling(words: tuple[str, ...], start: str) -> None:
 
 def test_a_verb_with_a_slip_is_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="stauts") as refused:
-        with_verb(["stauts", "12"])
-    assert refused.value.hint == "did you mean: glaunch status"
+    done = glaunch("stauts", "12")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[1] == "  did you mean: glaunch status"
     (tmp_path / "stauts").write_text("")
-    assert with_verb(["stauts", "12"]) == ["run", "stauts", "12"]
+    assert "did you mean: glaunch status" not in glaunch("stauts", "12").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("glaunch st", ["plain,status"]),
+        ("glaunch tr", ["file,tr"]),
+        ("glaunch tr -n 8 --parti", ["plain,--partition"]),
+        ("glaunch plan tr", ["file,tr"]),
+        ("glaunch run --place o", ["plain,order"]),
+        ("glaunch plan train.py --steps 3 --deta", []),
+        ("glaunch stauts x", ["file,x"]),
+    ],
+)
+def test_completion_knows_verbs_options_and_files(line: str, found: list[str]) -> None:
+    words = line.split()
+    env = {
+        "_GLAUNCH_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(words) - 1),
+        "PYTHONPATH": str(LAUNCHER),
+        "HOME": "/",
+    }
+    done = subprocess.run([sys.executable, "-m", "glaunch"], capture_output=True, text=True, timeout=60, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == found
 
 
 @pytest.mark.parametrize("word", ["train.py", "./plan", "hostname", "xyzzy", "-n"])

@@ -104,7 +104,8 @@ def _follow(
         talk(ending.message)
     fetch_missing(world, folder)
     attempt = worst_attempt(folder)
-    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
+    job = ending.job if ending.job is not None and not array else look_up(world, job_id, folder, attempt)
+    made = report_of(folder, attempt, job)
     tell(job_text(made, terminal_width()))
     if array:
         talk(_tasks_in_words(folder))
@@ -156,8 +157,12 @@ def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) 
     return page
 
 
-def look_up(world: World, job_id: str) -> Job:
-    """What Slurm, or its accounting, still knows of a job."""
+def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | None) -> Job:
+    """What Slurm, or its accounting, still knows of a job: of the one whose attempt this is, where there is one (an array's task, a run
+    that was started by hand)."""
+    if attempt is not None:
+        plan = load_plan(folder)
+        job_id = f"{attempt.job_id}_{attempt.task}" if plan is not None and plan.request.array else attempt.job_id
     try:
         job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
     except SlurmError as error:

@@ -11,12 +11,15 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from glaunch import __version__
 from glaunch.errors import GlaunchError, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Launch": {
@@ -63,7 +66,19 @@ class Verbs(click.Group):
         return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused
+            return super().parse_args(ctx, with_verb(args) if args else args)
+        _refuse_mistyped(args)
         return super().parse_args(ctx, with_verb(as_help(args)) if args else ["--help"])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Verbs, and files, since a script is as good as a verb; no command is loaded for it, and the cluster is not asked."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        return verbs or [CompletionItem(incomplete, type="file")]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in SECTIONS.items():
@@ -97,14 +112,13 @@ def with_verb(args: list[str]) -> list[str]:
             break
     if at < len(args) and args[at] in VERBS:
         return args
-    if at < len(args):
-        _refuse_mistyped(args[at])
     return [*args[:at], "run", *args[at:]]
 
 
-def _refuse_mistyped(word: str) -> None:
-    """A word that is nearly a verb, and no program and no file here, is a verb with a slip in it."""
-    if not re.fullmatch(r"[a-z]+", word):
+def _refuse_mistyped(args: list[str]) -> None:
+    """A first word that is nearly a verb, and no program and no file here, is a verb with a slip in it."""
+    word = args[0] if args else ""
+    if word in VERBS or not re.fullmatch(r"[a-z]+", word):
         return
     from difflib import get_close_matches
 

@@ -125,8 +125,8 @@ def _time(request: Request, origins: Mapping[str, str], partition: Partition) ->
     if partition.default_time_s is not None:
         return partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
     if partition.max_time_s is not None:
-        return partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less; a shorter job may start sooner"
-    return None, f"partition {partition.name} has none; -t sets one; a shorter job may start sooner"
+        return partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less"
+    return None, f"partition {partition.name} has none; -t sets one"
 
 
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:

@@ -30,6 +30,11 @@ def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
 
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
     """The attempt that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    if not Path(submission.folder).is_dir():
+        raise UsageError(
+            f"job {submission.job_id or submission.name}: its folder {submission.folder} is gone, and all that was known of it",
+            hint="glaunch clean removes old ones; Slurm may still know: sacct -j " + (submission.job_id or "JOB"),
+        )
     found = last_attempts(attempts(Path(submission.folder)))
     task = (word or "").partition("_")[2]
     if task.isdigit():

@@ -16,8 +16,9 @@ def summary(plan: Plan) -> tuple[str, ...]:
         limit += f" ({plan.time_limit_why})"
     lines = [f"{clean(plan.name)}: {clean(shape(plan))}, partition {clean(plan.partition)}, {limit}"]
     if plan.placement is not None:
+        which = "nodes" if plan.mode == "pin" else "best free nodes"
         lines.append(
-            f"nodes {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
+            f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
         )
     lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
