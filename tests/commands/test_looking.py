@@ -14,7 +14,7 @@ def submission(folder: Path, job_id: str = "12", name: str = "train") -> Submiss
 
 
 def test_a_folder_that_was_cleaned_away_is_told_as_that(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="job 12: its folder .* is gone") as told:
+    with pytest.raises(UsageError, match=r"job 12: its folder .* is gone") as told:
         chosen_attempt(submission(tmp_path / "train-5f2c91d0"), None)
     assert "sacct -j 12" in told.value.hint
 
