@@ -96,8 +96,8 @@ def _follow(
     watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
     ending = _interruptible(watch, watch.run)
     if ending is None:
-        talk(f"detached: job {job_id} goes on")
-        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
+        # in one go: the terminal may be gone before a second line
+        talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
