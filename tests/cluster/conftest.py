@@ -94,12 +94,12 @@ def job_id_of(done: Completed) -> str:
 
 
 def idle(box: Sandbox) -> None:
-    """End all jobs, undo what tests change, and wait until the queue is empty (no job completes any more) and every node is idle."""
+    """End all jobs, undo what tests change, and wait until every node is idle."""
     box.exec(["scancel", "--user=ada"])
     box.exec(["scancel", "--user=bob"])
     box.exec(["scontrol", "update", "PartitionName=gpu", "State=UP"])
     count = str(len(box.nodes))
-    until(lambda: box.exec(["squeue", "-h"]).stdout == "", 60, "the queue empty")
+    until(lambda: box.exec(["squeue", "-h"]).stdout == "", 60, "no job left, not even a completing one")
     until(lambda: box.exec(["sinfo", "-h", "-t", "idle", "-o", "%D"]).stdout.strip() == count, 60, "all nodes idle")
 
 
