@@ -12,7 +12,8 @@ from glaunch.aftermath import look_up, save_report
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
-from glaunch.pipeline import World, decide_on, see, write
+from glaunch.launch import write
+from glaunch.pipeline import World, decide_on, see
 from glaunch.report.job import job_text
 from glaunch.request import Request
 from glaunch.rundir import attempts
@@ -49,7 +50,7 @@ def run_here(world: World, request: Request) -> int:
     code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**os.environ, **hidden})
     found = [attempt for attempt in attempts(folder) if attempt.end is not None]
     if found:
-        made = report_of(folder, found[-1], look_up(world, job_id))
+        made = report_of(folder, found[-1], look_up(world, job_id, folder, found[-1]))
         tell(job_text(made, terminal_width()))
         talk(f"the same as a page: {save_report(folder, found[-1], made)}")
     talk(f"ended with exit code {code} after {time.time() - began_s:.0f} s")

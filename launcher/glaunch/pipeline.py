@@ -1,19 +1,18 @@
 """The whole of glaunch in order; read this first.
 
-request → plan → script → job → bundle → findings → report. Nothing is decided here and nothing is done here: each line hands the
-answer of one part to the next. `submit` asks Slurm for the job, `aftermath` goes on from there to the report.
+request → plan → script → job → bundle → findings → report. This is the first part of the way, up to plan and script; `launch` goes on from
+there to the job, `aftermath` to the report. Nothing is decided in these three: each line hands the answer of one part to the next.
 """
 
-import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, login_host, split_secrets, state_folder, user_name
+from glaunch.caller import caller_of, login_host, split_secrets, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
@@ -23,18 +22,14 @@ from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Plan
-from glaunch.recover import IN_FLIGHT_S, catch_up
-from glaunch.report.documents import plan_document
-from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rule import Rule
-from glaunch.rundir import create, warn_local, write_texts
-from glaunch.script import Ending, Script, render
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
-from glaunch.submit import submit
-from glaunch.talk import talk
 from glaunch.units import MIB
+
+if TYPE_CHECKING:
+    from glaunch.script import Script
 
 PLAN_MAX_AGE_S = 60.0
 """How old the nodes' states may be for `plan`, which says so; a launch always asks anew."""
@@ -56,16 +51,6 @@ class World:
     def captured(self) -> bool:
         """Whether answers come from a capture."""
         return self.captured_at_s is not None
-
-
-@dataclass(frozen=True)
-class Launched:
-    """A submission that Slurm took."""
-
-    plan: Plan
-    job_id: str
-    folder: Path
-    pinned: bool
 
 
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
@@ -96,7 +81,7 @@ def plan(world: World, request: Request) -> Plan:
     return _decide(world, request, cluster, fabric)[0]
 
 
-def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
+def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:
     """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
     return decided, script_of(world, decided), hidden
@@ -106,7 +91,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
-    submission_id = secrets.token_hex(4)
+    submission_id = os.urandom(4).hex()
     decided = decide(
         replace(request, env=public),
         world.settings,
@@ -127,8 +112,10 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
     return os.path.normpath(os.path.join(work_dir, settings.text("rundir.path"), f"{safe[:80]}-{submission_id}"))
 
 
-def script_of(world: World, decided: Plan) -> Script:
+def script_of(world: World, decided: Plan) -> "Script":
     """The plan as text."""
+    from glaunch.script import Ending, render
+
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
     texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.suffix in {".j2", ".sh"}}
@@ -143,53 +130,3 @@ def script_of(world: World, decided: Plan) -> Script:
             log_root=settings.text("logs.node_dir"),
         ),
     )
-
-
-def launch(world: World, request: Request) -> Launched:
-    """Decide, write down what is about to be done, and submit: intent, folder, sbatch, id, in this order. Raises what the parts raise."""
-    catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
-    # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
-    with world.history.lock():
-        cluster, fabric = see(world, max_age_s=0)
-        decided, script, hidden = decide_on(world, request, cluster, fabric)
-        pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
-        world.history.append(
-            decided.submission_id,
-            time.time(),
-            state="intent",
-            name=decided.name,
-            folder=decided.folder,
-            script=f"{decided.folder}/job.sbatch",
-            nodes=list(pinned),
-            pin="held" if pinned else "none",
-        )
-    for line in summary(decided):
-        talk(line)
-    folder = write(world, decided, script, fabric)
-    job_id, is_pinned = submit(world.slurm, world.history, decided, folder, hidden)
-    return Launched(decided, job_id, folder, is_pinned)
-
-
-def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
-    """The job's folder: all that the job needs, and what was decided."""
-    folder = Path(decided.folder)
-    warn_of_local(world.settings, os.path.realpath(folder))
-    intent = {
-        "schema": "glaunch.intent/1",
-        "submission_id": decided.submission_id,
-        "created_s": time.time(),
-        "glaunch": __version__,
-        "user": user_name(),
-    }
-    create(folder, intent)
-    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(fabric.to_json())))
-    write_texts(folder, (*documents, *script.texts))
-    return folder
-
-
-def warn_of_local(settings: Settings, path: str) -> None:
-    """Say it when other nodes will hardly see this path: such a job never says a word itself."""
-    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
-    warning = warn_local(path, settings.words("rundir.shared"), settings.words("rundir.local"), mounts)
-    if warning:
-        talk(f"warning: {warning}")

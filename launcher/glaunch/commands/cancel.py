@@ -8,7 +8,7 @@ HELP = """Cancel jobs that you launched with glaunch, by job id (also of an arra
 Examples:
   glaunch cancel 4711
   glaunch cancel 4712_3          one task of an array
-  glaunch cancel train -y        without asking which one was meant
+  glaunch cancel train           the last one of that name
 """
 
 
@@ -21,9 +21,15 @@ def command(jobs: tuple[str, ...]) -> int:
 
     world = pipeline.open_world()
     submissions = launches(world)
-    found = [(word, the_job(submissions, word).job_id) for word in jobs]
-    ids = [word if word.split("_")[0] == job_id else job_id for word, job_id in found]
-    world.slurm.cancel(ids)
+    ids = []
+    for word in jobs:
+        submission = the_job(submissions, word)
+        if submission.state == "over":
+            talk(f"job {submission.job_id} is over: {submission.detail}")
+        else:
+            ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
+    if ids:
+        world.slurm.cancel(ids)
     for job_id in ids:
         talk(f"job {job_id}: asked Slurm to cancel it")
     return 0

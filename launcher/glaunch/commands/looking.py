@@ -6,9 +6,10 @@ from pathlib import Path
 
 from glaunch.errors import UsageError
 from glaunch.history import Submission
+from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
-from glaunch.reasons import in_words
+from glaunch.reasons import ended, in_words
 from glaunch.recover import catch_up, find
 from glaunch.report.jobs import JobLine
 from glaunch.rundir import AttemptFolder, attempts, last_runs
@@ -41,6 +42,11 @@ def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
 
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
     """The run that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    if not Path(submission.folder).is_dir():
+        raise UsageError(
+            f"job {submission.job_id}: its folder {submission.folder} is gone, and all that was known of it",
+            hint=f"glaunch clean removes old ones; Slurm may still know: sacct -j {submission.job_id}",
+        )
     found = last_runs(attempts(Path(submission.folder), submission.job_id))
     task = (word or "").partition("_")[2]
     if task.isdigit():
@@ -79,22 +85,19 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
-    where = job.nodes if job is not None else ""
-    age_s = now_s - submission.created_s
-    return JobLine(submission.id, submission.job_id, submission.name, job, _state(submission, job), where, age_s, submission.folder)
+    runs = last_runs(attempts(Path(submission.folder), submission.job_id))
+    where = job.nodes if job is not None and job.nodes else fold(runs[-1].hosts) if runs else ""
+    state, age_s = _state(submission, job, runs), now_s - submission.created_s
+    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
 
 
-def _state(submission: Submission, job: Job | None) -> str:
+def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder]) -> str:
     if job is not None and not job.over:
         return in_words(job)
     if submission.state == "intent":
         return "Slurm has not said yet"
     if submission.state in {"refused", "lost"}:
         return f"never ran: {submission.detail}" if submission.detail else "never ran"
-    runs = last_runs(attempts(Path(submission.folder), submission.job_id))
-    codes = [run.end.code for run in runs if run.end is not None]
-    if codes:
-        return f"ended with exit code {max(codes)}" if max(codes) else "done"
-    if job is not None:
-        return in_words(job)
-    return submission.detail if submission.state == "over" else "over; Slurm has forgotten how"
+    if submission.state == "over" and submission.detail:
+        return submission.detail
+    return ended(max((run.end.code for run in runs if run.end is not None), default=None), job)

@@ -16,15 +16,12 @@ class Cost:
     pods: int
     leaves: int
 
-    @property
-    def spread(self) -> str:
-        """`2 leaves in 1 pod`."""
-        return f"{plural(self.leaves, 'leaf', 'leaves')} in {plural(self.pods, 'pod')}"
-
-    @property
-    def in_words(self) -> str:
-        """`2 leaves in 1 pod, 60 hops in all`."""
-        return f"{self.spread}, {plural(self.hops, 'hop')} in all"
+    def in_words(self, nodes: int) -> str:
+        """`2 leaves in 1 pod, 2.14 switches between two nodes on average`, for a set of so many nodes."""
+        if self.leaves <= 1:
+            return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
+        mean = self.hops / (nodes * (nodes - 1) // 2)
+        return f"{self.leaves} leaves in {plural(self.pods, 'pod')}, {mean:.2f} switches between two nodes on average"
 
 
 @dataclass(frozen=True, slots=True)

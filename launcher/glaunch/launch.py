@@ -1,18 +1,30 @@
-"""Asks Slurm for the job of a plan: one sbatch, its id written down before anything else happens, what the site made of it told.
+"""From a plan to a job: the intent on disk, the job's folder, one sbatch, its id written down, what the site made of it told.
 
-A second sbatch, without the pin, comes only where Slurm said no to the first; where Slurm said nothing, nothing is tried again.
+The second part of the way; `pipeline` is before it, `aftermath` after it.
 """
 
+import json
+import os
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from glaunch import __version__
+from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, SlurmError
+from glaunch.fabric import Fabric
 from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.history import History
+from glaunch.pipeline import World, decide_on, see
 from glaunch.plan import Option, Plan
-from glaunch.rundir import write_texts
+from glaunch.recover import IN_FLIGHT_S, catch_up
+from glaunch.report.documents import plan_document
+from glaunch.report.summary import summary
+from glaunch.request import Request
+from glaunch.rundir import create, warn_local, write_texts
+from glaunch.script import Script
+from glaunch.settings import Settings
 from glaunch.talk import talk
 from glaunch.units import format_time
 
@@ -20,11 +32,71 @@ ARGUMENT_MAX_BYTES = 96 * 1024
 """A single argument of a program ends at 128 KiB on Linux; a longer list of nodes travels in a file."""
 
 
-def submit(slurm: SlurmCommands, history: History, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> tuple[str, bool]:
-    """(the job's id, whether it is pinned). `hidden`: variables for the job that are written nowhere.
+@dataclass(frozen=True)
+class Launched:
+    """A submission that Slurm took."""
 
-    Raises ControllerSilent when it is not known whether the job is there, SlurmError when it was refused.
+    plan: Plan
+    job_id: str
+    folder: Path
+    pinned: bool
+
+
+def launch(world: World, request: Request) -> Launched:
+    """Decide, write down what is about to be done, and submit: intent, folder, sbatch, id, in this order. Raises what the parts raise."""
+    catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
+    # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
+    with world.history.lock():
+        cluster, fabric = see(world, max_age_s=0)
+        decided, script, hidden = decide_on(world, request, cluster, fabric)
+        pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
+        world.history.append(
+            decided.submission_id,
+            time.time(),
+            state="intent",
+            name=decided.name,
+            folder=decided.folder,
+            script=f"{decided.folder}/job.sbatch",
+            nodes=list(pinned),
+            pin="held" if pinned else "none",
+        )
+    for line in summary(decided):
+        talk(line)
+    folder = write(world, decided, script, fabric)
+    return _submit(world, decided, folder, hidden)
+
+
+def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
+    """The job's folder: all that the job needs, and what was decided."""
+    folder = Path(decided.folder)
+    warn_of_local(world.settings, os.path.realpath(folder))
+    intent = {
+        "schema": "glaunch.intent/1",
+        "submission_id": decided.submission_id,
+        "created_s": time.time(),
+        "glaunch": __version__,
+        "user": user_name(),
+    }
+    create(folder, intent)
+    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(fabric.to_json())))
+    write_texts(folder, (*documents, *script.texts))
+    return folder
+
+
+def warn_of_local(settings: Settings, path: str) -> None:
+    """Say it when other nodes will hardly see this path: such a job never says a word itself."""
+    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    warning = warn_local(path, settings.words("rundir.shared"), settings.words("rundir.local"), mounts)
+    if warning:
+        talk(f"warning: {warning}")
+
+
+def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
+    """One sbatch, its id written down before anything else happens; a second one, without the pin, only where Slurm said no to the first.
+
+    `hidden`: variables for the job that are written nowhere.
     """
+    slurm, history = world.slurm, world.history
     options = _words(plan.arguments, folder)
     # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
     with signals_deferred():
@@ -43,7 +115,7 @@ def submit(slurm: SlurmCommands, history: History, plan: Plan, folder: Path, hid
         history.append(plan.submission_id, time.time(), state="submitted", job_id=job_id)
     talk(f"job {job_id} submitted; its folder: {folder}")
     _read_back(slurm, plan, job_id)
-    return job_id, bool(options)
+    return Launched(plan, job_id, folder, pinned=bool(options))
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
