@@ -155,5 +155,5 @@ def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come
     os.waitpid(process, 0)
     (end,) = jobs.glob("broken-off-*/*/exit.json")
     assert json.loads(end.read_text())["told"] == "INT"
-    assert b"logs of 2 hosts: all home (2 gathered by the job)" in seen, seen
+    assert b"of 2 hosts: all home (2 gathered by the job)" in seen, seen
     assert ada.run("squeue", "-h").stdout == ""
