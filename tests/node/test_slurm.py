@@ -4,11 +4,10 @@ import re
 import tarfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.node.conftest import Jobs, standing
+from tests.node.conftest import Jobs
 
 from glaunch.bundle import gathered_hosts, read_rows
 from glaunch.plan import Option
@@ -321,14 +320,6 @@ def test_logs_beyond_the_cap_are_cut_and_said(jobs: Jobs) -> None:
     run = jobs.run(folder)
     assert {row["reason"] for _, row in read_rows(run.path)} == {"too-large"}
     assert all(len(text) <= 300_000 for host in run.hosts for text in archived(run, host).values())
-
-
-@pytest.fixture(scope="module")
-def no_python(jobs: Jobs) -> Iterator[Jobs]:
-    """A second sandbox whose nodes have no Python."""
-    assert jobs.box.up
-    with standing(4, no_python=True) as others:
-        yield others
 
 
 def test_nodes_need_no_python(no_python: Jobs) -> None:
