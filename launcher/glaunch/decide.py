@@ -13,15 +13,12 @@ from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
-from glaunch.rule import Rule
+from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, pin_hindrance
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings, placing
 from glaunch.tuning import tune
 from glaunch.units import format_time, parse_time_s
-
-SWITCHES = {"fail_fast": "fabric.fail_fast", "debug": "environment.debug"}
-"""A rule's switch → the settings key that turns it on."""
 
 
 def decide(
@@ -123,8 +120,10 @@ def _time(request: Request, origins: Mapping[str, str], partition: Partition) ->
     if request.time:
         return parse_time_s(request.time) or None, origins.get("time", "-t")
     if partition.default_time_s is not None:
-        return partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
-    return partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
+        return partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
+    if partition.max_time_s is not None:
+        return partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less"
+    return None, f"partition {partition.name} has none; -t sets one"
 
 
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:

@@ -53,21 +53,16 @@ def _text(path: Path) -> str:
         raise GlaunchError(f"{path}: cannot be read ({error.strerror})", hint=f"ls -l {path}") from error
 
 
-def saved_fabric(settings: Settings) -> Fabric | None:
-    """The site's saved fabric without its network, quick to read; None where `fabric.topology` names none.
+def saved_fabric(settings: Settings) -> Fabric:
+    """The site's saved fabric, which `fabric.topology` names, without its network: quick to read.
 
-    Raises ConfigError where it names what is not there, ParseError for what is no fabric.
+    Raises ConfigError where nothing is there, ParseError for what is no fabric.
     """
-    named = settings.text("fabric.topology")
-    return None if not named else load(Path(named), settings.where("fabric.topology"))
-
-
-def load(path: Path, where: str = "") -> Fabric:
-    """A saved fabric without its network."""
+    path = Path(settings.text("fabric.topology"))
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        message = f"{where + ': ' if where else ''}{path}: cannot be read ({error.strerror})"
+        message = f"{settings.where('fabric.topology')}: {path}: cannot be read ({error.strerror})"
         raise ConfigError(message, hint=f"glaunch topo import --output {path} FILE…") from error
     try:
         return fabric_from_json(json.loads(text), where=f"{path}:1")
