@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from glaunch.errors import ConfigError, GlaunchError, ParseError
+from glaunch.errors import ConfigError, GlaunchError
 from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document, fabric_from_json
 from glaunch.network import Network
 from glaunch.network_json import network_document, network_from_json
+from glaunch.parsers.json_text import read_json
 from glaunch.parsers.name_map import NameMap, parse_name_map
 from glaunch.parsers.opensm import parse_lfts
 from glaunch.parsers.topology_source import Source, parse_source
@@ -64,10 +65,7 @@ def saved_fabric(settings: Settings) -> Fabric:
     except OSError as error:
         message = f"{settings.where('fabric.topology')}: {path}: cannot be read ({error.strerror})"
         raise ConfigError(message, hint=f"glaunch topo import --output {path} FILE…") from error
-    try:
-        return fabric_from_json(json.loads(text), where=f"{path}:1")
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{path}:{bad.lineno}", text.splitlines()[bad.lineno - 1], "JSON") from bad
+    return fabric_from_json(read_json(text, where=str(path)), where=f"{path}:1")
 
 
 def _network_path(path: Path) -> Path:
@@ -79,11 +77,7 @@ def _with_network(fabric: Fabric, path: Path) -> Fabric:
     beside = _network_path(path)
     if fabric.network is not None or not beside.is_file():
         return fabric
-    text = _text(beside)
-    try:
-        return replace(fabric, network=network_from_json(json.loads(text), where=f"{beside}:1"))
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{beside}:{bad.lineno}", text.splitlines()[bad.lineno - 1], "JSON") from bad
+    return replace(fabric, network=network_from_json(read_json(_text(beside), where=str(beside)), where=f"{beside}:1"))
 
 
 def save(fabric: Fabric, path: Path) -> tuple[Path, ...]:
