@@ -1,6 +1,7 @@
 """JSON as a text of somebody else's: what is none is refused with its line."""
 
 import json
+
 from glaunch.errors import ParseError
 
 
