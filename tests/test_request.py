@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.request import Words, read_words
+from glaunch.inherited import NOT_HANDED_ON, with_inherited
+from glaunch.request import Request, Words, read_words, with_options
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
 
@@ -49,3 +50,24 @@ def test_with_options_first_every_word_behind_the_script_arrives(arguments: list
 def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
     assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
+
+
+def test_further_options_of_sbatch_go_where_the_request_has_a_place_for_them() -> None:
+    options = [("time", "3"), ("gres", "gpu:h100:4,nvme:1"), ("requeue", None), ("exclusive", "user"), ("ntasks-per-node", "2")]
+    assert with_options(Request(("x",)), options) == Request(
+        ("x",), time="3", gpus_per_node="h100:4", requeue=True, tasks_per_node=2, sbatch=(("gres", "nvme:1"), ("exclusive", "user"))
+    )
+    with pytest.raises(UsageError, match="--time was given twice: 5 and 3"):
+        with_options(Request(("x",), time="5"), [("time", "3")])
+    with pytest.raises(UsageError, match="--partition needs a value"):
+        with_options(Request(("x",)), [("partition", None)])
+
+
+def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
+    environ = {"SBATCH_TIMELIMIT": "3", "SBATCH_PARTITION": "gpu", "SBATCH_OUTPUT": "/x", "SLURM_NTASKS": "4", "SBATCH_OVERCOMMIT": "1"}
+    request = with_inherited(Request(("x",), time="5"), environ)
+    assert (request.time, request.partition, request.sbatch) == ("5", "gpu", (("overcommit", None),))
+    assert request.inherited == ("SBATCH_OVERCOMMIT=1", "SBATCH_PARTITION=gpu")
+    assert request.unused == ("SBATCH_OUTPUT=/x", "SLURM_NTASKS=4")
+    assert set(environ) <= NOT_HANDED_ON
+    assert with_inherited(Request(("x",)), {"SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}).unused == ()

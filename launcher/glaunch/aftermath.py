@@ -4,14 +4,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 
 from glaunch.bundle import LogLimits, load_bundle
-from glaunch.caller import terminal_width, user_name
+from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
-from glaunch.errors import SlurmError
+from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
 from glaunch.follow import Ending, Follower, last_attempts
 from glaunch.gateways.ssh import ssh_settings
@@ -19,6 +19,7 @@ from glaunch.history import Submission
 from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import Launched, World
+from glaunch.reasons import end_in_words
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
@@ -32,6 +33,10 @@ class HungUp(KeyboardInterrupt):
     """The terminal went away: as Ctrl-C, glaunch detaches."""
 
 
+STOPS = (signal.SIGHUP, signal.SIGTERM)
+"""What ends a terminal, a session or an outer job: glaunch leaves, its job goes on."""
+
+
 def _hang_up(_number: int, _frame: FrameType | None) -> None:
     raise HungUp
 
@@ -43,10 +48,10 @@ def follower(
     settings = world.settings
 
     def on_pin(how: str) -> None:
-        world.history.append(submission_id, time.time(), pin=how)
+        world.history.note(submission_id, time.time(), pin=how)
 
     def on_start(attempt: AttemptFolder) -> None:
-        world.history.append(submission_id, time.time(), state="running")
+        world.history.note(submission_id, time.time(), state="running")
         if not array:
             talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
@@ -69,7 +74,7 @@ def follower(
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
     watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
-    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned))
+    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), leave=launched.interrupted)
 
 
 def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobReport | None, str]:
@@ -78,7 +83,16 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
     Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
     """
     array = bool(launched.plan.request.array)
-    return _follow(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=array, show=show)
+    watch = follower(
+        world,
+        launched.plan.submission_id,
+        launched.job_id,
+        launched.folder,
+        pinned=launched.pinned,
+        array=array,
+        out=say if show else None,
+    )
+    return _follow(world, watch, launched.plan.submission_id, leave=launched.interrupted)
 
 
 def come_back(world: World, submission: Submission) -> int:
@@ -86,29 +100,42 @@ def come_back(world: World, submission: Submission) -> int:
     folder = Path(submission.folder)
     plan = load_plan(folder)
     array = plan is not None and bool(plan.request.array)
-    return _follow(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, show=True)[0]
+    watch = follower(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, out=say)
+    return _follow(world, watch, submission.id)[0]
 
 
-def _follow(
-    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, show: bool
-) -> tuple[int, JobReport | None, str]:
-    watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
-    ending = _interruptible(watch, watch.run)
+def _follow(world: World, watch: Follower, submission_id: str, *, leave: bool = False) -> tuple[int, JobReport | None, str]:
+    """To the job's end and its report; `leave`: detach at once, as ^C would."""
+    job_id = watch.job_id
+    ending = _interruptible(watch, watch.run, leave=leave)
     if ending is None:
         talk(f"detached: job {job_id} goes on")
         talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
+    world.history.note(submission_id, time.time(), state="over", pin="settled", detail=end_in_words(ending.job, ending.code))
     if ending.message:
         talk(ending.message)
-    fetch_missing(world, folder)
-    attempt = worst_attempt(folder)
-    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
-    tell(job_text(made, terminal_width()))
-    if array:
-        talk(_tasks_in_words(folder))
-    talk(f"the same as a page: {save_report(folder, attempt, made)}")
+    made = _report_at_the_end(world, watch.folder, ending.job or look_up(world, job_id))
+    if watch.array:
+        talk(tasks_in_words(ending.tasks))
     return ending.code, made, ending.told_by
+
+
+def _report_at_the_end(world: World, folder: Path, job: Job) -> JobReport | None:
+    """Shown and saved. What goes wrong here is told: the job's exit code is not to be lost for it."""
+    made = None
+    try:
+        fetch_missing(world, folder)
+    except (SlurmError, ParseError, DiskError) as error:
+        talk(f"the logs that are missing could not be fetched: {error}")
+    try:
+        attempt = worst_attempt(folder)
+        made = report_of(folder, attempt, job)
+        tell(job_text(made, terminal_width()))
+        talk(f"the same as a page: {save_report(folder, attempt, made)}")
+    except (ParseError, DiskError) as error:
+        talk(f"{error}")
+    return made
 
 
 def worst_attempt(folder: Path) -> AttemptFolder | None:
@@ -119,11 +146,11 @@ def worst_attempt(folder: Path) -> AttemptFolder | None:
     return chosen[0] if chosen else None
 
 
-def _tasks_in_words(folder: Path) -> str:
-    found = last_attempts(attempts(folder))
-    bad = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    words = f"{len(found) - len(bad)} of {len(found)} array tasks ended well"
-    return words + (f"; not {', '.join(str(attempt.task) for attempt in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+def tasks_in_words(codes: Mapping[int, int]) -> str:
+    """`3 of 4 array tasks ended well; not 2`, from each task's exit code."""
+    bad = [str(task) for task, code in sorted(codes.items()) if code]
+    words = f"{len(codes) - len(bad)} of {len(codes)} array tasks ended well"
+    return words + (f"; not {', '.join(bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
 
 
 def fetch_missing(world: World, folder: Path) -> None:
@@ -133,17 +160,21 @@ def fetch_missing(world: World, folder: Path) -> None:
             fetch(world, attempt)
 
 
-def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
-    """Run it; on Ctrl-C or a hang-up nothing is cancelled, and no pin stays behind."""
-    before = signal.signal(signal.SIGHUP, _hang_up)
+def _interruptible(watch: Follower, work: Callable[[], Ending | None], *, leave: bool = False) -> Ending | None:
+    """Run it; on Ctrl-C or a hang-up (or with `leave` at once) nothing is cancelled, and no pin stays behind."""
+    before = {name: signal.signal(name, _hang_up) for name in STOPS}
     try:
-        return work()
+        ending = None if leave else work()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        leave = True
+    if leave:
+        for name in (signal.SIGINT, *STOPS):  # a second one, while the pin is being lifted, changes nothing
+            signal.signal(name, signal.SIG_IGN)
         watch.lift_pin()
         return None
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    for name, handler in before.items():
+        signal.signal(name, handler)
+    return ending
 
 
 def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) -> Path:
@@ -176,7 +207,7 @@ def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], N
         attempt.hosts,
         {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
         attempt.start.log_dir,
-        settings=ssh_settings(world.settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
+        settings=ssh_settings(world.settings, user=user_name(), home=str(home_folder()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
         progress=progress,
     )

@@ -13,6 +13,7 @@ from glaunch.placement.partition import choose_partition
 from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
+from glaunch.report.text import plural
 from glaunch.request import Caller, Request
 from glaunch.rule import Rule
 from glaunch.sbatch_options import directives, pin_hindrance
@@ -76,7 +77,7 @@ def decide(
             time=time,
             time_why="" if time_why == "-t" else time_why,
             layout=fit.layout,
-            cpus_per_task=_cpus_per_task(cluster, partition, fit),
+            cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
             memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
             folder=folder,
             work_dir=caller.work_dir,
@@ -96,7 +97,7 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=_warnings(fabric, placement, impossible),
-        notes=_notes(fit, placement),
+        notes=_notes(request, fit, placement),
     )
 
 
@@ -129,7 +130,7 @@ def _time(request: Request, settings: Settings, partition: Partition) -> tuple[s
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
     """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
     layout, force = fit.layout, "; to let Slurm say no itself: --force"
-    asks = f"{layout.tasks} ranks need {layout.nodes} nodes of {layout.tasks_per_node} ranks"
+    asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
     if partition.max_time_s is not None and time_limit_s is not None and time_limit_s > partition.max_time_s:
         most = format_time(partition.max_time_s)
         message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
@@ -187,10 +188,11 @@ def _preemptible(partition: Partition, cluster: Cluster) -> str:
     return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
 
 
-def _cpus_per_task(cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
+def _cpus_per_task(request: Request, cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
     """Each GPU's share of the cores, where the partition's own defaults do not give it: one core for a rank starves its data loader."""
     layout = fit.layout
-    if not layout.gpus_per_node or "DefCpuPerGPU" in partition.job_defaults or not fit.could_ever:
+    theirs = "DefCpuPerGPU" in partition.job_defaults or any(name == "cpus-per-gpu" for name, _ in request.sbatch)
+    if not layout.gpus_per_node or theirs or not fit.could_ever:
         return None
     if fit.exclusive:
         cpus = min(int(cluster.nodes.cpus_total[cluster.nodes.row[node]]) for node in fit.could_ever)
@@ -222,8 +224,12 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
-def _notes(fit: Eligible, placement: Placement | None) -> tuple[str, ...]:
+def _notes(request: Request, fit: Eligible, placement: Placement | None) -> tuple[str, ...]:
     notes = list(fit.notes)
+    if request.inherited:
+        notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
+    if request.unused:
+        notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")

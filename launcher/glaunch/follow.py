@@ -3,13 +3,13 @@
 The job's own folder shows that it runs (an attempt folder appears) and that it ended (exit.json), without a single RPC.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
 
-from glaunch.errors import ControllerSilent, SlurmError
+from glaunch.errors import SlurmError
 from glaunch.job import Job
 from glaunch.reasons import in_words
 from glaunch.rundir import AttemptFolder, attempts
@@ -30,6 +30,9 @@ class Controller(Protocol):
 
     def job(self, job_id: str) -> Job | None:
         """One look at one job; None when Slurm does not know it (any more)."""
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        """Of an array all tasks, one row each; without those that Slurm has forgotten."""
 
     def unpin(self, job_id: str) -> str:
         """Ask for no particular nodes any more."""
@@ -52,6 +55,8 @@ class Ending:
     told_by: str
     job: Job | None
     message: str
+    tasks: Mapping[int, int] = field(default_factory=dict)
+    """Of an array: task → its exit code."""
 
 
 class Tail:
@@ -116,6 +121,8 @@ class Follower:
         self._said = ""
         self._silent = False
         self._over_at = 0.0
+        self._asked_at = 0.0
+        self._rows: tuple[Job, ...] = ()
         self._tails: dict[Path, Tail] = {}
         self._started: set[Path] = set()
         self._ended: set[Path] = set()
@@ -132,7 +139,7 @@ class Follower:
 
     def step(self) -> Ending | None:
         """One round: new output, what the folder shows, and now and then one look at Slurm."""
-        found = attempts(self.folder)
+        found = self._attempts()
         for attempt in found:
             if attempt.path not in self._started:
                 self._started.add(attempt.path)
@@ -200,13 +207,20 @@ class Follower:
             self.on_pin(how)
 
     def _ask(self) -> Job | None:
+        """The job; of an array the first task that is not over, or the first of all. Sets `_silent` where Slurm does not tell."""
         try:
-            job = self.controller.job(self.job_id)
-        except ControllerSilent as error:
+            if self.array:
+                self._rows = self.controller.jobs((self.job_id,))
+                job = next((row for row in self._rows if not row.over), self._rows[0] if self._rows else None)
+            else:
+                job = self.controller.job(self.job_id)
+        except SlurmError as error:
             if not self._silent:
                 self.talk(f"{error.message}; still following the job's files")
             self._silent = True
             return None
+        finally:
+            self._asked_at = self._waited()
         self._silent = False
         return job
 
@@ -219,16 +233,20 @@ class Follower:
             self.poll_s = min(self.max_poll_s, self.poll_s * 1.5)
             self._next_look = waited + self.poll_s
 
+    def _attempts(self) -> tuple[AttemptFolder, ...]:
+        """Of this job: a run by hand of the same script keeps its own in the same folder."""
+        return tuple(attempt for attempt in attempts(self.folder) if attempt.job_id == self.job_id)
+
     def _waited(self) -> float:
         return monotonic() - self._began
 
     def _at_exit(self, attempt: AttemptFolder) -> Ending | None:
         """exit.json is there: the end, or one attempt of a job that Slurm runs again."""
-        job = self._ask()
         if self.array:
-            if job is not None and not job.over:
-                return None
-            return None if self._silent else self._ending(job)
+            # Tasks may end by the hundred: the looks, not the ends, are what Slurm is asked by
+            self._next_look = min(self._next_look, max(self._waited(), self._asked_at + LOOKS_S[0]))
+            return None
+        job = self._ask()
         if job is not None and (job.restarts > attempt.restart or job.state in {"PENDING", "REQUEUED"}):
             self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
             self._next_look = self._waited() + self.poll_s
@@ -237,14 +255,16 @@ class Follower:
 
     def _files_will_tell(self) -> bool:
         """True while an attempt that Slurm calls over may still be writing its exit.json (NFS shows a new file late)."""
-        if all(attempt.end is not None for attempt in attempts(self.folder)):
+        if all(attempt.end is not None for attempt in self._attempts()):
             return False
         self._over_at = self._over_at or self._waited()
         self._next_look = self._waited() + 0.5
         return self._waited() - self._over_at < EXIT_LAG_S
 
     def _ending(self, job: Job | None) -> Ending:
-        codes = [attempt.end.code for attempt in last_attempts(attempts(self.folder)) if attempt.end is not None]
+        if self.array:
+            return self._array_ending(job)
+        codes = [attempt.end.code for attempt in last_attempts(self._attempts()) if attempt.end is not None]
         if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
             return Ending(max(codes), "job", job, "")
         if job is None:
@@ -257,10 +277,20 @@ class Follower:
                 f"job {job.id} never ran: its first node cannot see {self.folder}\n"
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
-        code = job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+        code = code_of(job)
         if job.state == "COMPLETED":
             return Ending(code, "job", job, "")
         return Ending(code or 1, "job" if code else "glaunch", job, f"job {job.id} {in_words(job)}")
+
+    def _array_ending(self, job: Job | None) -> Ending:
+        """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""
+        tasks = task_codes(self._attempts(), self._rows)
+        if not tasks:
+            words = f"job {self.job_id} {in_words(job)}" if job else f"Slurm does not know job {self.job_id} any more"
+            return Ending(1, "glaunch", job, words)
+        told = min((task for task in tasks if tasks[task]), default=max(tasks))
+        row = next((row for row in self._rows if row.id == f"{self.job_id}_{told}"), Job(f"{self.job_id}_{told}", "UNKNOWN"))
+        return Ending(max(tasks.values()), "job", row, "", tasks)
 
     def _show(self, *, last: bool = False) -> None:
         if self.out is None:
@@ -273,11 +303,26 @@ class Follower:
     def _shown_files(self) -> list[tuple[Path, str]]:
         """The batch log, and the output of rank 0's host (of each task of an array, with the task's number before it)."""
         files = [(path, "") for path in sorted(self.folder.glob("batch-*.log"))]
-        for attempt in attempts(self.folder):
+        for attempt in self._attempts():
             if attempt.hosts:
                 prefix = f"[{attempt.task}] " if self.array else ""
                 files.append((attempt.path / "out" / f"{attempt.hosts[0]}.log", prefix))
         return files
+
+
+def code_of(job: Job) -> int:
+    """The exit code that Slurm gives a job, as a shell would tell it."""
+    return job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+
+
+def task_codes(found: tuple[AttemptFolder, ...], rows: Sequence[Job]) -> dict[int, int]:
+    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows."""
+    codes = {}
+    for row in rows:
+        task = row.id.partition("_")[2]
+        if task.isdigit() and row.over:
+            codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
+    return codes | {attempt.task: attempt.end.code for attempt in last_attempts(found) if attempt.end is not None}
 
 
 def last_attempts(found: tuple[AttemptFolder, ...]) -> tuple[AttemptFolder, ...]:

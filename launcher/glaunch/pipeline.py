@@ -8,12 +8,13 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch import __version__
-from glaunch.caller import caller_of, login_host, split_secrets, state_folder, user_name
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder, user_name
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_rules
 from glaunch.decide import decide
@@ -23,6 +24,7 @@ from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
+from glaunch.inherited import with_inherited
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Option, Plan
 from glaunch.recover import sweep
@@ -65,11 +67,13 @@ class Launched:
     job_id: str
     folder: Path
     pinned: bool
+    interrupted: bool = False
+    """Ctrl-C or a hang-up came while Slurm was asked: the caller is to be left as soon as nothing of the job is."""
 
 
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
     """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
-    settings = load(home=Path.home(), cwd=Path.cwd(), environ=os.environ, options=options or {})
+    settings = load(home=home_folder(), cwd=here_folder(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
     if snapshot is None:
@@ -98,7 +102,7 @@ def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
 def plan(world: World, request: Request) -> Plan:
     """The plan of `glaunch plan`: the same decision as `launch`, one step before the world is touched."""
     cluster, fabric = see(world, max_age_s=PLAN_MAX_AGE_S)
-    return _decide(world, request, cluster, fabric)[0]
+    return _decide(world, with_inherited(request, os.environ), cluster, fabric)[0]
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
@@ -157,7 +161,7 @@ def launch(world: World, request: Request) -> Launched:
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
         cluster, fabric = see(world, max_age_s=0)
-        decided, script, hidden = decide_on(world, request, cluster, fabric)
+        decided, script, hidden = decide_on(world, with_inherited(request, os.environ), cluster, fabric)
         pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
         world.history.append(
             decided.submission_id,
@@ -169,10 +173,23 @@ def launch(world: World, request: Request) -> Launched:
             nodes=list(pinned),
             pin="held" if pinned else "none",
         )
-    for line in summary(decided):
-        talk(line)
-    folder = write(world, decided, script, fabric)
+    with _withdrawn_on_failure(world, decided):
+        for line in summary(decided):
+            talk(line)
+        folder = write(world, decided, script, fabric)
     return _submit(world, decided, folder, hidden)
+
+
+@contextmanager
+def _withdrawn_on_failure(world: World, decided: Plan) -> Iterator[None]:
+    """What fails, or is interrupted, before sbatch is asked was never submitted, and its nodes are free for the next launch."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done:
+            world.history.note(decided.submission_id, time.time(), state="refused", pin="none", detail="it ended before Slurm was asked")
 
 
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
@@ -203,26 +220,28 @@ def warn_of_local(settings: Settings, path: str) -> None:
 def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
     """One sbatch; a second one, without the pin, only where Slurm said no to the first."""
     options = _words(decided.arguments, folder)
-    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
-    with signals_deferred():
+    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost, or a pin be left.
+    with signals_deferred() as came:
         try:
             answer = _sbatch(world, decided, options, hidden)
             if answer is None:
                 options = ()
-                world.history.append(decided.submission_id, time.time(), pin="none")
+                world.history.note(decided.submission_id, time.time(), pin="none")
                 answer = _sbatch(world, decided, options, hidden)
         except ControllerSilent:
             talk(f"it is not known whether {decided.name} was submitted, and nothing was tried again; to find out: glaunch status")
             raise
         except SlurmError as refusal:
-            world.history.append(decided.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
+            world.history.note(decided.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
             raise
         if answer is None:
             raise SlurmError("sbatch gave no id")
-        world.history.append(decided.submission_id, time.time(), state="submitted", job_id=answer)
-    talk(f"job {answer} submitted; its folder: {folder}")
-    _read_back(world, decided, answer)
-    return Launched(decided, answer, folder, pinned=bool(options))
+        world.history.note(decided.submission_id, time.time(), state="submitted", job_id=answer)
+        talk(f"job {answer} submitted; its folder: {folder}")
+        _read_back(world, decided, answer)
+        interrupted = bool(came)
+        came.clear()
+    return Launched(decided, answer, folder, pinned=bool(options), interrupted=interrupted)
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
@@ -248,7 +267,7 @@ def _sbatch(world: World, decided: Plan, options: tuple[str, ...], hidden: Mappi
     except SlurmError as refusal:
         if not options:
             raise
-        talk(f"Slurm refuses these nodes ({refusal.message}): submitted again without the pin; Slurm chooses, glaunch orders")
+        talk(f"{refusal.message}; asked once more without the pin: Slurm chooses, glaunch orders")
         return None
     if answer.banner:
         talk(answer.banner)

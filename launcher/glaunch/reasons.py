@@ -56,6 +56,13 @@ STATES = {
 }
 
 
+def end_in_words(job: Job | None, code: int) -> str:
+    """How a job ended: `done`, `ended with exit code 7`, and where Slurm ended it: `lost a node (exit code 143)`."""
+    if job is not None and job.over and job.state not in {"COMPLETED", "FAILED"}:
+        return f"{in_words(job)} (exit code {code})"
+    return f"ended with exit code {code}" if code else "done"
+
+
 def in_words(job: Job) -> str:
     """`waits: other jobs come first (Priority)`."""
     state = STATES.get(job.state, job.state.lower())

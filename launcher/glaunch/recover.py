@@ -30,15 +30,15 @@ def sweep(slurm: SlurmCommands, history: History, *, patience_s: float) -> None:
         if submission.pin != "held" or not submission.job_id or now_s - submission.created_s < patience_s + MARGIN_S:
             continue
         if attempts(Path(submission.folder)):
-            history.append(submission.id, now_s, pin="settled")
+            history.note(submission.id, now_s, pin="settled")
             continue
         try:
             verdict = pin_verdict(slurm.job(submission.job_id), now_s - submission.created_s, patience_s)
             if verdict == "lift" and slurm.unpin(submission.job_id) == "lifted":
                 talk(f"job {submission.job_id} still waited for its nodes: the pin is lifted")
-                history.append(submission.id, now_s, pin="lifted")
+                history.note(submission.id, now_s, pin="lifted")
             else:
-                history.append(submission.id, now_s, pin="settled")
+                history.note(submission.id, now_s, pin="settled")
         except SlurmError as error:
             talk(f"the pin of job {submission.job_id} could not be looked at: {error.message}")
             return
@@ -58,10 +58,10 @@ def reconcile(slurm: SlurmCommands, history: History) -> tuple[Submission, ...]:
             queue = slurm.own_jobs() if queue is None else queue
             job_id = _id_in(queue, submission.script) or _id_accounted(slurm, submission, now_s)
         if job_id:
-            history.append(submission.id, now_s, state="submitted", job_id=job_id)
+            history.note(submission.id, now_s, state="submitted", job_id=job_id)
             talk(f"{submission.name} was submitted as job {job_id}")
         elif now_s - submission.created_s > IN_FLIGHT_S:
-            history.append(submission.id, now_s, state="lost", pin="none", detail="it never reached Slurm: launch it again")
+            history.note(submission.id, now_s, state="lost", pin="none", detail="it never reached Slurm: launch it again")
     return history.submissions()
 
 

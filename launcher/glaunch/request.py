@@ -1,8 +1,9 @@
 """What the user asked for; knows nothing of any cluster."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Any
 
 from glaunch.errors import UsageError
 
@@ -40,6 +41,63 @@ class Request:
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+    inherited: tuple[str, ...] = ()
+    """Variables of the caller's environment that said what the line did not: `SBATCH_PARTITION=gpu`."""
+    unused: tuple[str, ...] = ()
+    """Those that would contradict the plan and are left out of the job's environment."""
+
+
+_FIELDS = {
+    "account": "account",
+    "array": "array",
+    "constraint": "constraint",
+    "dependency": "dependency",
+    "exclude": "exclude",
+    "gpus-per-node": "gpus_per_node",
+    "job-name": "name",
+    "mem": "mem",
+    "nodelist": "nodelist",
+    "partition": "partition",
+    "qos": "qos",
+    "reservation": "reservation",
+    "time": "time",
+}
+_COUNTS = {"cpus-per-task": "cpus_per_task", "ntasks-per-node": "tasks_per_node"}
+_SWITCHES = ("exclusive", "requeue")
+
+
+def with_options(request: Request, options: Sequence[tuple[str, str | None]], *, given_twice: bool = True) -> Request:
+    """The request with further options of sbatch (name without dashes, value): what it has a field for goes there, the rest stays as it is.
+
+    GPUs in `gres` are `--gpus-per-node`. An option that the request holds already is an error, or with `given_twice` False left out.
+    Raises UsageError.
+    """
+    for name, value in _with_gpus_apart(options):
+        field = _FIELDS.get(name) or _COUNTS.get(name) or (name if name in _SWITCHES and value is None else "")
+        if field and value is None and name not in _SWITCHES:
+            raise UsageError(f"--{name} needs a value", hint=f"--sbatch {name}=VALUE")
+        if name in _COUNTS and not (value or "").isdigit():
+            raise UsageError(f"--{name}={value} is no number")
+        held = getattr(request, field) if field else name in (other for other, _ in request.sbatch)
+        if held and not given_twice:
+            continue
+        if field and held and name not in _SWITCHES:
+            raise UsageError(f"--{name} was given twice: {held} and {value}", hint="give it once")
+        new: Any = True if field in _SWITCHES else int(value or 0) if name in _COUNTS else value
+        request = replace(request, **{field: new}) if field else replace(request, sbatch=(*request.sbatch, (name, value)))
+    return request
+
+
+def _with_gpus_apart(options: Sequence[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
+    for name, value in options:
+        if name != "gres" or not value:
+            yield name, value
+            continue
+        words = value.split(",")
+        yield from (("gpus-per-node", word.partition(":")[2] or "1") for word in words if word.partition(":")[0] == "gpu")
+        others = [word for word in words if word.partition(":")[0] != "gpu"]
+        if others:
+            yield name, ",".join(others)
 
 
 @dataclass(frozen=True, slots=True)

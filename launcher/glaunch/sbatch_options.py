@@ -6,12 +6,16 @@ from glaunch.errors import UsageError
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Option
 from glaunch.request import Request
+from glaunch.script import batch_output
 from glaunch.settings import Row
 
 OURS = frozenset(
     {"wrap", "parsable", "wait", "test-only", "nodes", "ntasks", "nodefile", "output", "error", "chdir", "open-mode", "export-file"}
+    | {"input", "clusters", "distribution"}
 )
 """What glaunch itself decides; handed through, it would break the job's folder or the order."""
+PER_NODE = frozenset({"gpus", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu", "tres-per-task"})
+"""Other ways to ask for GPUs, which contradict the one that the plan is made with."""
 
 
 def directives(
@@ -36,7 +40,7 @@ def directives(
 
     Raises UsageError for an option that glaunch decides itself.
     """
-    log = f"{folder}/batch-{'%A_%a' if request.array else '%j'}.log"
+    log = batch_output(folder, array=bool(request.array))
     options = [
         Option("job-name", name, "" if request.name else "the script's name"),
         Option("partition", partition, partition_why),
@@ -44,9 +48,12 @@ def directives(
         Option("ntasks", str(layout.tasks), "" if request.tasks else f"{layout.nodes} nodes of {layout.tasks_per_node} ranks"),
         Option("ntasks-per-node", str(layout.tasks_per_node), "" if request.tasks_per_node else "one rank per GPU"),
     ]
+    gres = [value for name, value in request.sbatch if name == "gres" and value]
     if layout.gpus_per_node:
         kind = f"{layout.gpu_type}:" if layout.gpu_type else ""
-        options.append(Option("gres", f"gpu:{kind}{layout.gpus_per_node}", "" if request.gpus_per_node else "a GPU for each rank"))
+        gres.insert(0, f"gpu:{kind}{layout.gpus_per_node}")
+    if gres:
+        options.append(Option("gres", ",".join(gres), "" if request.gpus_per_node or not layout.gpus_per_node else "a GPU for each rank"))
     if request.cpus_per_task:
         options.append(Option("cpus-per-task", str(request.cpus_per_task)))
     elif cpus_per_task:
@@ -75,9 +82,11 @@ def _others(request: Request, site: Sequence[Row]) -> list[Option]:
     for name, _ in request.sbatch:
         if name in OURS:
             raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+        if name in PER_NODE:
+            raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
     asked = {name for name, _ in request.sbatch}
     others = [Option(row.name, row.value or None, row.where) for row in site if row.value is not None and row.name not in asked | OURS]
-    return others + [Option(name, value) for name, value in request.sbatch]
+    return others + [Option(name, value) for name, value in request.sbatch if name != "gres"]
 
 
 def pin_hindrance(request: Request) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glaunch.errors import UsageError
-from glaunch.follow import last_attempts
+from glaunch.follow import last_attempts, task_codes
 from glaunch.history import Submission
 from glaunch.job import Job
 from glaunch.pipeline import World
-from glaunch.reasons import in_words
+from glaunch.reasons import end_in_words, in_words
 from glaunch.recover import find
 from glaunch.report.jobs import JobLine
 from glaunch.rundir import AttemptFolder, attempts
@@ -52,8 +52,8 @@ def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine,
 
 def _line(world: World, submission: Submission, jobs: list[Job]) -> JobLine:
     now_s = time.time()
-    found = last_attempts(attempts(Path(submission.folder)))
-    codes = [attempt.end.code for attempt in found if attempt.end is not None]
+    found = tuple(attempt for attempt in attempts(Path(submission.folder)) if attempt.job_id == submission.job_id)
+    codes = task_codes(found, jobs).values()
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
     if job is not None and not job.over:
         state = in_words(job)
@@ -61,14 +61,13 @@ def _line(world: World, submission: Submission, jobs: list[Job]) -> JobLine:
         state = "Slurm has not said yet"
     elif submission.state in {"refused", "lost"}:
         state = f"never ran: {submission.detail}" if submission.detail else "never ran"
+    elif submission.state == "over" and submission.detail:
+        state = submission.detail
     elif codes:
-        code = max(codes)
-        state = "done" if code == 0 else f"ended with exit code {code}"
-    elif job is not None:
-        state = in_words(job)
+        state = end_in_words(job, max(codes))
     else:
-        state = submission.detail if submission.state == "over" else "over; Slurm has forgotten how"
+        state = in_words(job) if job is not None else "over; Slurm has forgotten how"
     if submission.job_id and submission.state not in ENDED and (job is None or job.over):
-        world.history.append(submission.id, now_s, state="over", pin="settled", detail=state)
+        world.history.note(submission.id, now_s, state="over", pin="settled", detail=state)
     where = job.nodes if job is not None and job.nodes else ""
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, now_s - submission.created_s, submission.folder)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import Request, read_words
+from glaunch.request import Request, read_words, with_options
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
@@ -78,7 +78,7 @@ def request_from(params: dict[str, Any]) -> Request:
     """The options as they came from click → the Request. Raises UsageError for a malformed --env or --sbatch, or no script."""
     if not params["words"]:
         raise UsageError("no script and no command on the line", hint="glaunch train.py -n 64")
-    return Request(
+    request = Request(
         command=tuple(params["words"]),
         tasks=params["ntasks"],
         nodes=params["nodes"],
@@ -86,12 +86,12 @@ def request_from(params: dict[str, Any]) -> Request:
         gpus_per_node=params["gpus_per_node"],
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
-        sbatch=tuple(_option(word) for word in params["sbatch"]),
         exclusive=params["exclusive"],
         requeue=params["requeue"],
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
+    return with_options(request, [_option(word) for word in params["sbatch"]])
 
 
 def _variable(word: str) -> tuple[str, str]:

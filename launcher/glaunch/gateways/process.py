@@ -90,23 +90,24 @@ def _text(raw: bytes | None) -> str:
 
 
 @contextmanager
-def signals_deferred() -> Iterator[None]:
+def signals_deferred() -> Iterator[list[int]]:
     """^C, TERM and a hang-up wait until the block is left, and are then given on in the order they came.
 
-    For the moment between asking sbatch and knowing the id. It nests: the inner block gives on to the outer one. Outside the main
-    thread, where Python takes no signals, it does nothing.
+    For the moment between asking sbatch and knowing the id. Yields the list of those that came: what the block takes out of it is its
+    own to answer. It nests: the inner block gives on to the outer one. Outside the main thread, where Python takes no signals, it does
+    nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     came: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
 
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(number)
 
     before = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        yield
+        yield came
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
