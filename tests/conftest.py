@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,9 +34,7 @@ def stand(options: "SandboxOptions") -> "Sandbox":
         check_machine(accounting=options.accounting)
     except GlaunchError as reason:
         pytest.skip(str(reason))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the sandbox's guard outlives `up`: that is what it is for
-        return up(options)
+    return up(options)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Launch, Option, Plan, RankLayout
 from glaunch.request import Request
-from glaunch.script import batch_output
+from glaunch.sbatch_options import batch_output
 from glaunch.tuning import Environment, Variable
 
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
@@ -34,6 +34,7 @@ def make_plan(
     more: Sequence[Option] = (),
     variables: Sequence[Variable] = (),
     kept: Sequence[Variable] = (),
+    unset: Sequence[Variable] = (),
     work_dir: str = "/",
     order: Sequence[OrderRow] | None = None,
 ) -> Plan:
@@ -65,7 +66,7 @@ def make_plan(
         order=backwards() if order is None else tuple(order),
         directives=directives,
         arguments=(),
-        environment=Environment(tuple(variables), tuple(kept), ()),
+        environment=Environment(tuple(variables), tuple(kept), (), tuple(unset)),
         launch=Launch("srun", tuple(argv), work_dir),
         fabric_source="by hand",
         cluster_taken_at_s=0.0,

@@ -167,13 +167,27 @@ def test_modules_and_functions_can_be_read() -> None:
     assert [fault for module in OURS for fault in (*size_faults(module), *vague_names(module))] == []
 
 
+def callers(module: Module, name: str) -> set[str]:
+    """The functions of a module that call the function `name`."""
+    return {
+        function.name
+        for function in ast.walk(module.tree)
+        if isinstance(function, ast.FunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
+    }
+
+
 def test_plan_and_run_decide_by_the_same_function() -> None:
-    """Law 4: `glaunch plan` and `glaunch run` go through one function of the pipeline; neither decides by itself."""
+    """Law 4: one place decides, and both verbs come through it; a command decides nothing by itself."""
     trees = {module.name: module for module in OURS}
-    for command in ("commands.plan", "commands.run"):
-        parts = {name.split(".")[1] for name, _ in imported(trees[command]) if name.startswith("glaunch.")}
-        assert "pipeline" in parts or "commands" in parts, f"{command} does not go through the pipeline"
-        assert not parts & {"placement", "script", "tuning"}, f"{command} decides by itself: {sorted(parts)}"
+    assert {(name, function) for name, module in trees.items() for function in callers(module, "decide")} == {("pipeline", "_decide")}
+    assert callers(trees["pipeline"], "_decide") == {"plan", "decide_on"}
+    assert {function for module in OURS for function in callers(module, "decide_on")} >= {"launch"}
+    for name, module in trees.items():
+        if module.part == "commands":
+            parts = {found.split(".")[1] for found, _ in imported(module) if found.startswith("glaunch.")}
+            assert not parts & {"placement", "script", "decide"}, f"{name} decides by itself: {sorted(parts)}"
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -250,6 +264,11 @@ def test_the_checker_sees_what_is_too_long_or_says_nothing() -> None:
     assert list(size_faults(Module("job", "x = 1\n" * (MODULE_LINES + 1)))) == [f"job: {MODULE_LINES + 1} lines"]
     assert list(size_faults(Module("job", "x = 1\n" * MODULE_LINES))) == []
     assert list(vague_names(Module("report.utils", ""))) == ["report.utils: 'utils' says nothing about what is in it"]
+
+
+def test_the_checker_finds_who_calls_a_function() -> None:
+    text = "def a():\n    return f(1)\n\ndef b():\n    return [f for f in x.f(2)]\n"
+    assert callers(Module("pipeline", text), "f") == {"a"}
 
 
 def test_the_checker_reads_a_tree(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
 from glaunch.inherited import NOT_HANDED_ON, with_inherited
-from glaunch.request import Request, Words, read_words, with_options
+from glaunch.request import Request, Words, apart, asks, read_words, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
 
@@ -52,17 +52,6 @@ def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) 
     assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
 
 
-def test_further_options_of_sbatch_go_where_the_request_has_a_place_for_them() -> None:
-    options = [("time", "3"), ("gres", "gpu:h100:4,nvme:1"), ("requeue", None), ("exclusive", "user"), ("ntasks-per-node", "2")]
-    assert with_options(Request(("x",)), options) == Request(
-        ("x",), time="3", gpus_per_node="h100:4", requeue=True, tasks_per_node=2, sbatch=(("gres", "nvme:1"), ("exclusive", "user"))
-    )
-    with pytest.raises(UsageError, match="--time was given twice: 5 and 3"):
-        with_options(Request(("x",), time="5"), [("time", "3")])
-    with pytest.raises(UsageError, match="--partition needs a value"):
-        with_options(Request(("x",)), [("partition", None)])
-
-
 def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
     environ = {"SBATCH_TIMELIMIT": "3", "SBATCH_PARTITION": "gpu", "SBATCH_OUTPUT": "/x", "SLURM_NTASKS": "4", "SBATCH_OVERCOMMIT": "1"}
     request = with_inherited(Request(("x",), time="5"), environ)
@@ -71,3 +60,29 @@ def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
     assert request.unused == ("SBATCH_OUTPUT=/x", "SLURM_NTASKS=4")
     assert set(environ) <= NOT_HANDED_ON
     assert with_inherited(Request(("x",)), {"SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}).unused == ()
+
+
+def test_an_sbatch_option_that_glaunch_knows_is_the_same_as_its_own() -> None:
+    request = Request(("x",))
+    for name, value in (("time", "5"), ("job-name", "big"), ("cpus-per-task", "4"), ("exclusive", None), ("requeue", None)):
+        assert not asks(request, name)
+        request = with_option(request, name, value)
+        assert asks(request, name)
+    assert request == Request(("x",), time="5", name="big", cpus_per_task=4, exclusive=True, requeue=True)
+    assert with_option(Request(("x",)), "exclusive", "user").sbatch == (("exclusive", "user"),)
+    assert with_option(Request(("x",)), "licenses", "a:1").sbatch == (("licenses", "a:1"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("wrap", "x"), ("nodes", "4"), ("output", "/x"), ("gpus", "4"), ("time", None), ("cpus-per-task", "x")],
+)
+def test_an_sbatch_option_that_cannot_be_taken_is_refused(name: str, value: str | None) -> None:
+    with pytest.raises(UsageError, match=f"--sbatch {name}"):
+        with_option(Request(("x",)), name, value)
+
+
+def test_gpus_among_gres_are_gpus_per_node() -> None:
+    assert apart("gres", "gpu:h100:4,nvme:1") == (("gpus-per-node", "h100:4"), ("gres", "nvme:1"))
+    assert apart("gres", "gpu") == (("gpus-per-node", "1"),)
+    assert apart("time", "3") == (("time", "3"),)

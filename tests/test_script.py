@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from glaunch import rundir
 from glaunch.errors import UsageError
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
-from glaunch.script import Ending, batch_output, render
+from glaunch.sbatch_options import batch_output
+from glaunch.script import Ending, render
 from glaunch.tuning import Variable
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -33,6 +35,7 @@ PLANS = {
         more=(Option("partition", "gpu"), Option("gpus-per-node", "8"), Option("exclusive", None)),
         variables=(DEBUG,),
         kept=(Variable("NCCL_IB_HCA", "mlx5_0", "your environment", "NCCL finds the cards itself", "NCCL guide"),),
+        unset=(Variable("NCCL_NET", "IB", "R02", "one node needs no fabric", "OLCF"),),
         work_dir="/home/ada",
     ),
     "array": make_plan("/home/ada/jobs/try-sub-1", ("./a.out",), more=(Option("array", "1-3%2"),), work_dir="/home/ada"),
@@ -119,7 +122,8 @@ def test_order_table() -> None:
 
 
 def test_slurm_order_where_no_other_is_taken() -> None:
-    text = dict(render(PLANS["plain"], load_templates(), version="1", arrange=False).texts)["job.sbatch"]
+    plan = replace(PLANS["plain"], launch=replace(PLANS["plain"].launch, arranged=False))
+    text = folder_of(plan)["job.sbatch"]
     assert "gl_form='slurm'" in text
 
 
@@ -227,6 +231,18 @@ def test_every_argument_and_value_arrives(shell: str, folder_name: str, tmp_path
         assert got.read_bytes().split(b"\0") == [os.fsencode(value), b"mine", *map(os.fsencode, words)]
 
     arrives()
+
+
+def test_what_a_rule_takes_out_of_the_environment_does_not_reach_the_program(tmp_path: Path) -> None:
+    base, folder = tmp_path, tmp_path / "job"
+    taken = Variable("NCCL_NET", "IB", "R02", "one node needs no fabric", "OLCF")
+    plan = make_plan(str(folder), ("sh", "-c", 'echo "${NCCL_NET-unset} $OTHER"'), nodes=1, per_node=1, unset=(taken,), work_dir=str(base))
+    rundir.create(folder, {"schema": "glaunch.intent/1"})
+    rundir.write_texts(folder, render(plan, load_templates(), version="1", ending=Ending(log_root=str(base), before_limit_s=0)).texts)
+    env = {"PATH": f"{stand_ins(base / 'bin', 'dash')}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001"}
+    done = subprocess.run(["sh", folder / "job.sbatch"], env=env | {"NCCL_NET": "IB", "OTHER": "stays"}, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert (folder / "7.0.0" / "out" / "n001.log").read_text() == "unset stays\n"
 
 
 def test_files_are_closed_to_others(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits, UsageError
@@ -14,9 +13,10 @@ from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.report.text import plural
-from glaunch.request import Caller, Request
+from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import Rule
 from glaunch.sbatch_options import directives, pin_hindrance
+from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings, placing
 from glaunch.tuning import tune
 from glaunch.units import format_time, parse_time_s
@@ -43,17 +43,17 @@ def decide(
     `held` are nodes that this user's other submissions just asked for. Raises UsageError for what cannot be meant, NeverFits for what
     this cluster can never run (unless `request.force`), ConfigError for what the site does not allow.
     """
-    request = _with_defaults(request, settings)
-    partition = choose_partition(request, cluster, user=caller.user, groups=caller.groups, account=request.account)
+    partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
-    request = _with_defaults(request, settings)
-    time, time_limit_s, time_why = _time(request, settings, partition)
+    request, origins = completed(request, settings)
+    time_limit_s, time_why = _time(request, origins, partition)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
     impossible = _impossible(fit, partition, time_limit_s)
     if impossible is not None and not request.force:
         raise impossible
     placement = _place_free(fabric, fit, settings)
     mode, why = _mode(request, settings, partition, cluster, fit, placement)
+    arranged = _takes_an_order(cluster)
     name = request.name or caller.job_name
     return Plan(
         submission_id=submission_id,
@@ -71,17 +71,15 @@ def decide(
         order=fabric_order(fabric, partition.nodes),
         directives=directives(
             request,
+            origins=origins,
             name=name,
             partition=partition.name,
             partition_why="" if request.partition else _partition_why(partition),
-            time=time,
-            time_why="" if time_why == "-t" else time_why,
             layout=fit.layout,
             cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
             memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
             folder=folder,
             work_dir=caller.work_dir,
-            site=settings.rows("sbatch"),
         ),
         arguments=_arguments(placement) if mode == "pin" and placement else (),
         environment=tune(
@@ -93,45 +91,48 @@ def decide(
             extra=request.env,
             switches={name for name, key in SWITCHES.items() if settings.flag(key)},
         ),
-        launch=Launch("srun", caller.program, caller.work_dir),
+        launch=Launch("srun", caller.program, caller.work_dir, arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=_warnings(fabric, placement, impossible),
-        notes=_notes(request, fit, placement),
+        notes=_notes(request, fit, placement, arranged),
     )
 
 
-def _with_defaults(request: Request, settings: Settings) -> Request:
-    """What the user did not say, said by the settings."""
-    return replace(
-        request,
-        partition=request.partition or settings.text("partition") or None,
-        account=request.account or settings.text("account") or None,
-        qos=request.qos or settings.text("qos") or None,
-        gpus_per_node=request.gpus_per_node or settings.text("gpus_per_node") or None,
-    )
+def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
+    """What the user did not say, said by the settings: (the request, sbatch's option → where a setting says it)."""
+    keys = ((option, settings.text(key), settings.where(key)) for option, key in OWN_KEYS.items())
+    rows = ((row.name, row.value, row.where) for row in settings.rows("sbatch"))
+    origins: dict[str, str] = {}
+    for option, value, where in (*(one for one in keys if one[1]), *(one for one in rows if one[1] is not None)):
+        if not asks(request, option):
+            request, origins[option] = with_option(request, option, value or None), where
+    return request, origins
+
+
+def _takes_an_order(cluster: Cluster) -> bool:
+    """Whether this Slurm starts ranks in an order of one's own. **Source:** tried on 26.05: topology/block refuses it."""
+    return not ("block" in cluster.config.get("TopologyPlugin", "") and cluster.slurm_version >= (26, 5))
 
 
 def _partition_why(partition: Partition) -> str:
     return "the default partition" if partition.default else "the only partition with GPUs that you may use"
 
 
-def _time(request: Request, settings: Settings, partition: Partition) -> tuple[str | None, int | None, str]:
-    """(--time to ask for or None, the limit in seconds or None, who set it)."""
+def _time(request: Request, origins: Mapping[str, str], partition: Partition) -> tuple[int | None, str]:
+    """(the limit in seconds or None for none, who set it). A limit of 0 is none. **Source:** sbatch(1), --time."""
     if request.time:
-        return request.time, parse_time_s(request.time), "-t"
-    if settings.text("time"):
-        return settings.text("time"), parse_time_s(settings.text("time")), settings.where("time")
+        return parse_time_s(request.time) or None, origins.get("time", "-t")
     if partition.default_time_s is not None:
-        return None, partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
-    return None, partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
+        return partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
+    return partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
 
 
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
     """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
     layout, force = fit.layout, "; to let Slurm say no itself: --force"
     asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
-    if partition.max_time_s is not None and time_limit_s is not None and time_limit_s > partition.max_time_s:
+    if partition.max_time_s is not None and (time_limit_s is None or time_limit_s > partition.max_time_s):
         most = format_time(partition.max_time_s)
         message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
         return NeverFits(message, hint=f"-t {most}, or another partition{force}")
@@ -224,12 +225,14 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
-def _notes(request: Request, fit: Eligible, placement: Placement | None) -> tuple[str, ...]:
+def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool) -> tuple[str, ...]:
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
+    if not arranged:
+        notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from glaunch.request import Request, with_options
+from glaunch.request import Request, apart, asks, with_option
 
 _ASKED = MappingProxyType(
     {
@@ -89,17 +89,20 @@ NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _ST
 
 
 def with_inherited(request: Request, environ: Mapping[str, str]) -> Request:
-    """The request with what SBATCH_* say and the line does not; which variables those were, and which are not used, stands in it."""
+    """The request with what SBATCH_* say and the line does not; which variables those were, and which are not used, stands in it.
+
+    Raises UsageError for a value that cannot be meant.
+    """
     used = []
     for name, option in _ASKED.items():
         value = environ.get(f"SBATCH_{name}")
         if value is None:
             continue
-        before = request
-        request = with_options(request, [(option, None if option in _SWITCHES else value or None)], given_twice=False)
-        if request != before:
-            used.append(f"SBATCH_{name}={value}")
+        for part, said in apart(option, None if option in _SWITCHES else value or None):
+            if not asks(request, part):
+                request = with_option(request, part, said)
+                used.append(f"SBATCH_{name}={value}")
     inside = "SLURM_JOB_ID" in environ  # these describe the job around this shell; they are nobody's wish
     unused = _GLAUNCHS if inside else _GLAUNCHS | _STEPS
     left_out = tuple(f"{name}={environ[name]}" for name in sorted(unused) if name in environ)
-    return replace(request, inherited=tuple(used), unused=left_out)
+    return replace(request, inherited=tuple(dict.fromkeys(used)), unused=left_out)

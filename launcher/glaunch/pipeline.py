@@ -108,7 +108,7 @@ def plan(world: World, request: Request) -> Plan:
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
     """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
-    return decided, script_of(world, decided, cluster.slurm_version, cluster.config.get("TopologyPlugin", "")), hidden
+    return decided, script_of(world, decided), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
@@ -136,8 +136,8 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
     return os.path.normpath(os.path.join(work_dir, settings.text("rundir.path"), f"{safe[:80]}-{submission_id}"))
 
 
-def script_of(world: World, decided: Plan, cluster_version: tuple[int, ...] = (), topology: str = "") -> Script:
-    """The plan as text. topology/block takes no order of the ranks since Slurm 26.05 (then they follow Slurm's own)."""
+def script_of(world: World, decided: Plan) -> Script:
+    """The plan as text."""
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
     texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.suffix in {".j2", ".sh"}}
@@ -151,7 +151,6 @@ def script_of(world: World, decided: Plan, cluster_version: tuple[int, ...] = ()
             cap_bytes=settings.number("logs.max_host_mib") * MIB,
             log_root=settings.text("logs.node_dir"),
         ),
-        arrange=not ("block" in topology and cluster_version >= (26, 5)),
     )
 
 

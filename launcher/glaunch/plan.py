@@ -24,6 +24,8 @@ class Launch:
     form: str
     argv: tuple[str, ...]
     work_dir: str
+    arranged: bool = True
+    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
 
 
 @dataclass(frozen=True, slots=True)

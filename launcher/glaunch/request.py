@@ -1,8 +1,9 @@
 """What the user asked for; knows nothing of any cluster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 from glaunch.errors import UsageError
@@ -47,57 +48,78 @@ class Request:
     """Those that would contradict the plan and are left out of the job's environment."""
 
 
-_FIELDS = {
-    "account": "account",
-    "array": "array",
-    "constraint": "constraint",
-    "dependency": "dependency",
-    "exclude": "exclude",
-    "gpus-per-node": "gpus_per_node",
-    "job-name": "name",
-    "mem": "mem",
-    "nodelist": "nodelist",
-    "partition": "partition",
-    "qos": "qos",
-    "reservation": "reservation",
-    "time": "time",
-}
-_COUNTS = {"cpus-per-task": "cpus_per_task", "ntasks-per-node": "tasks_per_node"}
-_SWITCHES = ("exclusive", "requeue")
+FIELDS = MappingProxyType(
+    {
+        "account": "account",
+        "array": "array",
+        "constraint": "constraint",
+        "cpus-per-task": "cpus_per_task",
+        "dependency": "dependency",
+        "exclude": "exclude",
+        "exclusive": "exclusive",
+        "gpus-per-node": "gpus_per_node",
+        "job-name": "name",
+        "mem": "mem",
+        "nodelist": "nodelist",
+        "ntasks-per-node": "tasks_per_node",
+        "partition": "partition",
+        "qos": "qos",
+        "requeue": "requeue",
+        "reservation": "reservation",
+        "time": "time",
+    }
+)
+"""sbatch's long option → the field of a Request that says the same."""
+DECIDED = frozenset(
+    {"chdir", "error", "export-file", "nodefile", "nodes", "ntasks", "open-mode", "output", "parsable", "test-only", "wait", "wrap"}
+    | {"clusters", "distribution", "input"}
+)
+"""sbatch options that glaunch decides itself; handed through, they would break the job's folder or the order."""
+PER_NODE = frozenset({"gpus", "gpus-per-socket", "gpus-per-task", "ntasks-per-gpu", "tres-per-task"})
+"""Other ways to ask for GPUs; Slurm refuses them beside the one that a plan is made with."""
 
 
-def with_options(request: Request, options: Sequence[tuple[str, str | None]], *, given_twice: bool = True) -> Request:
-    """The request with further options of sbatch (name without dashes, value): what it has a field for goes there, the rest stays as it is.
+def asks(request: Request, name: str) -> bool:
+    """Whether a request says anything about sbatch's option `name` (long, without dashes)."""
+    return name in dict(request.sbatch) or (name in FIELDS and getattr(request, FIELDS[name]) not in {None, False})
 
-    GPUs in `gres` are `--gpus-per-node`. An option that the request holds already is an error, or with `given_twice` False left out.
-    Raises UsageError.
+
+def apart(name: str, value: str | None) -> tuple[tuple[str, str | None], ...]:
+    """An option of sbatch as the ones that it means: `gres=gpu:h100:4,nvme:1` is `gpus-per-node=h100:4` and `gres=nvme:1`."""
+    if name != "gres" or not value:
+        return ((name, value),)
+    words = value.split(",")
+    gpus = tuple(("gpus-per-node", word.partition(":")[2] or "1") for word in words if word.partition(":")[0] == "gpu")
+    others = ",".join(word for word in words if word.partition(":")[0] != "gpu")
+    return (*gpus, (name, others)) if others else gpus
+
+
+def with_option(request: Request, name: str, value: str | None) -> Request:
+    """The request with sbatch's option `name` too (None: a switch): in the field that says the same, else among the others.
+
+    So the placement sees all that sbatch will see. Raises UsageError for what glaunch decides, and for a value that cannot be meant.
     """
-    for name, value in _with_gpus_apart(options):
-        field = _FIELDS.get(name) or _COUNTS.get(name) or (name if name in _SWITCHES and value is None else "")
-        if field and value is None and name not in _SWITCHES:
-            raise UsageError(f"--{name} needs a value", hint=f"--sbatch {name}=VALUE")
-        if name in _COUNTS and not (value or "").isdigit():
-            raise UsageError(f"--{name}={value} is no number")
-        held = getattr(request, field) if field else name in (other for other, _ in request.sbatch)
-        if held and not given_twice:
-            continue
-        if field and held and name not in _SWITCHES:
-            raise UsageError(f"--{name} was given twice: {held} and {value}", hint="give it once")
-        new: Any = True if field in _SWITCHES else int(value or 0) if name in _COUNTS else value
-        request = replace(request, **{field: new}) if field else replace(request, sbatch=(*request.sbatch, (name, value)))
-    return request
+    if name in DECIDED:
+        raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+    if name in PER_NODE:
+        raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
+    field = FIELDS.get(name)
+    if field is None or (field == "exclusive" and value is not None):
+        return replace(request, sbatch=(*request.sbatch, (name, value)))
+    change: dict[str, Any] = {field: _said(name, value)}
+    return replace(request, **change)
 
 
-def _with_gpus_apart(options: Sequence[tuple[str, str | None]]) -> Iterator[tuple[str, str | None]]:
-    for name, value in options:
-        if name != "gres" or not value:
-            yield name, value
-            continue
-        words = value.split(",")
-        yield from (("gpus-per-node", word.partition(":")[2] or "1") for word in words if word.partition(":")[0] == "gpu")
-        others = [word for word in words if word.partition(":")[0] != "gpu"]
-        if others:
-            yield name, ",".join(others)
+def _said(name: str, value: str | None) -> str | int | bool:
+    if name in {"exclusive", "requeue"}:
+        return True
+    if value is None:
+        raise UsageError(f"--sbatch {name} needs a value", hint=f"--sbatch {name}=VALUE")
+    if name not in {"cpus-per-task", "ntasks-per-node"}:
+        return value
+    if not (value.isascii() and value.isdigit()):
+        raise UsageError(f"--sbatch {name}={value} is no whole number", hint=f"--sbatch {name}=8")
+    return int(value)
 
 
 @dataclass(frozen=True, slots=True)

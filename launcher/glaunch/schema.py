@@ -39,7 +39,7 @@ class Key:
     site_only: bool = False
     """True: only files of the site may set it."""
     per_partition: bool = True
-    """False: it is needed before the partition is known, so a partition's section cannot hold it."""
+    """False: it is needed before the partition is known, or by commands that know of none, so a partition's section cannot hold it."""
 
     @property
     def takes(self) -> str:
@@ -67,11 +67,15 @@ _KEYS = (
     Key("qos", "text", "", "QOS without `-q`; empty: Slurm's own default."),
     Key("time", "time", "", "Time limit without `-t`; empty: the partition's own default, which the plan names."),
     Key("gpus_per_node", "text", "", "GPUs per node when not asked for, `8` or `h100:8`; empty: what the partition's nodes have."),
-    Key("python", "path", "python3", "What runs a .py file: a name that the caller's PATH finds, or a path that every node has."),
+    Key("python", "path", "python3", "What runs a .py file: a name that the caller's PATH finds, or a path that every node has.",
+        per_partition=False),
     Key("sbatch", "table", _EMPTY, "More sbatch options for every job: long name without dashes, value (empty for a switch)."),
-    Key("rundir.path", "path", "glaunch-jobs", "Where the folders of jobs are made; relative: below the submit folder. Nodes must see it."),
-    Key("rundir.shared", "paths", (), "Paths that every node sees: no warning below them."),
-    Key("rundir.local", "paths", _LOCAL, "Paths that nodes do not share: a job folder below them is warned of."),
+    Key("rundir.path", "path", "glaunch-jobs", "Where the folders of jobs are made; relative: below the submit folder. Nodes must see it.",
+        per_partition=False),
+    Key("rundir.shared", "paths", (), "Paths that every node sees: no warning below them.",
+        per_partition=False),
+    Key("rundir.local", "paths", _LOCAL, "Paths that nodes do not share: a job folder below them is warned of.",
+        per_partition=False),
     Key("placement.mode", "text", "auto", "auto (a pin where it costs no waiting), pin, or order (Slurm picks, glaunch orders).",
         ("auto", "pin", "order")),
     Key("placement.allowed", "words", ("pin", "order"), "Which ways of placing may be used; `[order]` switches pinning off.",
@@ -79,7 +83,8 @@ _KEYS = (
     Key("placement.powered_down", "text", "last",
         "Nodes that must be powered up first: last (only when the others do not suffice) or free.",
         ("last", "free")),
-    Key("pin.patience_s", "number", 30, "How long a pinned job may wait before its pin is lifted.", least=1, most=3600),
+    Key("pin.patience_s", "number", 30, "How long a pinned job may wait before its pin is lifted.", least=1, most=3600,
+        per_partition=False),
     Key("fabric.class", "text", "", "The network that jobs use; it chooses the rules of environment.md. Empty or none: nothing is set.",
         ("", *FABRIC_CLASSES)),
     Key("fabric.fail_fast", "flag", False,
@@ -113,6 +118,12 @@ KEYS = MappingProxyType({key.name: key for key in _KEYS})
 
 SECTIONS = frozenset(name.rpartition(".")[0] for name in KEYS if "." in name)
 """`rundir`, `placement`, …: names that hold keys and no value."""
+
+
+OWN_KEYS = MappingProxyType(
+    {"partition": "partition", "account": "account", "qos": "qos", "time": "time", "gpus-per-node": "gpus_per_node"}
+)
+"""sbatch's long option → the key that is its default."""
 
 
 def variable_of(name: str) -> str:

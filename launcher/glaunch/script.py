@@ -46,13 +46,11 @@ class Ending:
     """Node-local place of $GLAUNCH_LOG_DIR (`logs.node_dir`)."""
 
 
-def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: Ending | None = None, arrange: bool = True) -> Script:
+def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: Ending | None = None) -> Script:
     """The texts of a plan.
 
     `templates`: path below templates/ → text (`job.sbatch.j2`, `parts/…`, `node/*.sh`). `version`: of glaunch, for the comment.
-    `arrange`: False where Slurm takes no order of one's own (topology/block since 26.05): ranks then follow Slurm's.
 
-    Slurm's batch output belongs into the job's folder; `batch_output` gives the value for `--output`, which `plan.directives` holds.
     The script takes one argument: the submission's id (glaunch submits so: the guard against running twice acts), or `here`
     (`sh job.sbatch here` inside an allocation: the plan's counts hold, not those of the allocation), or none (by hand).
 
@@ -78,9 +76,10 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
             last_node=layout.last_node_tasks,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
+            unset=plan.environment.unset,
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
-            form="planned" if arrange and plan.order else "slurm",
+            form="planned" if plan.launch.arranged and plan.order else "slurm",
             before_limit_s=how.before_limit_s,
             gather_s=how.gather_s,
             cap_bytes=how.cap_bytes,
@@ -91,11 +90,6 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
     node_files = tuple(sorted((path, body) for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh")))
     return Script((*node_files, ("command.sh", _command(plan)), ("order.tsv", order), ("job.sbatch", text)))
-
-
-def batch_output(folder: str, *, array: bool) -> str:
-    """The value of sbatch's --output for a job's folder: one batch log a job, or an array task. **Source:** sbatch(1), filename pattern."""
-    return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
 
 
 def quote(text: str) -> str:
@@ -112,7 +106,7 @@ def _command(plan: Plan) -> str:
 def _check(plan: Plan, how: Ending) -> None:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", plan.submission_id):
         raise UsageError(f"submission id {plan.submission_id!r}: letters, digits, '.', '_' and '-' only")
-    for what, path in (("job folder", plan.folder), ("gather.log_root", how.log_root)):
+    for what, path in (("job folder", plan.folder), ("logs.node_dir", how.log_root)):
         if not path.startswith("/") or _CONTROL.search(path):
             raise UsageError(f"{what} {path!r} must be an absolute path without control characters", hint="name another folder (rundir)")
         if "\\" in path:

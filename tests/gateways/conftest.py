@@ -3,7 +3,6 @@
 import os
 import re
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -92,9 +91,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     from glaunch.sandbox.up import up
 
     folder = Path("/var/tmp") / f"glaunch-test-gateway-{os.getpid()}"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # the sandbox's guard outlives `up`: that is what it is for
-        sandbox = up(SandboxOptions(dir=folder, shape="core:1 spine:2 leaf:2 node:2", accounting=True))
+    sandbox = up(SandboxOptions(dir=folder, shape="core:1 spine:2 leaf:2 node:2", accounting=True))
     try:
         yield Live(sandbox)
     finally:

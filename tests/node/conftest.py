@@ -42,7 +42,6 @@ class Jobs:
         *,
         name: str = "",
         ending: Ending | None = None,
-        arrange: bool = True,
         nodes: int = 2,
         per_node: int = 2,
         tasks: int | None = None,
@@ -66,7 +65,7 @@ class Jobs:
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})
-        rundir.write_texts(folder, render(plan, load_templates(), version="test", ending=ending, arrange=arrange).texts)
+        rundir.write_texts(folder, render(plan, load_templates(), version="test", ending=ending).texts)
         for path in (folder, *folder.rglob("*")):
             os.chown(path, ADA, ADA)
         return folder

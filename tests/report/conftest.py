@@ -55,6 +55,7 @@ def _plan(text: str) -> Plan:
             (Variable("NCCL_DEBUG" + end, "WARN" + end, "R64" + end, "NCCL says nothing of its failures otherwise" + end, "NCCL manual"),),
             (Variable("NCCL_IB_HCA" + end, "mlx5_0" + end, "your environment", "R01 would name every adapter" + end, ""),),
             ("no fabric class is named" + end,),
+            (Variable("NCCL_NET" + end, "IB" + end, "R02" + end, "one node needs no fabric" + end, "OLCF" + end),),
         ),
         launch=Launch("srun", ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3", *([text] if text else [])), "/home/ada" + end),
         fabric_source="scontrol show topology" + end,

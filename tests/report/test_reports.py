@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from glaunch.diagnosis.finding import Finding
+from glaunch.errors import ParseError
 from glaunch.job import Job
-from glaunch.placement.placement import Cost
+from glaunch.placement.placement import Cost, OrderRow
 from glaunch.plan import Plan, RankLayout
 from glaunch.report.documents import plan_document, plan_from_document, report_document
 from glaunch.report.html import job_html
@@ -138,6 +139,19 @@ def test_a_plan_comes_back_from_its_document(plan: Plan, evil_plan: Plan) -> Non
         assert plan_from_document(json.loads(json.dumps(plan_document(one))), "plan.json") == one
     bare = dataclasses.replace(plan, placement=None, best_possible=None, time_limit_s=None, order=())
     assert plan_from_document(json.loads(json.dumps(plan_document(bare))), "plan.json") == bare
+
+
+def test_a_plan_for_a_large_cluster_is_a_small_document(plan: Plan) -> None:
+    order = tuple(OrderRow(f"n{row:06d}", row, f"leaf{row // 32}", f"spine{row // 512}") for row in range(32_768))
+    text = json.dumps(plan_document(dataclasses.replace(plan, order=order)), indent=1)
+    assert len(text) < 200_000
+    assert plan_from_document(json.loads(text), "plan.json").order == order
+
+
+@pytest.mark.parametrize("order", [None, "n1", [["n1"]], [{"pod": "p", "leaf": "l"}], [{"pod": "p", "leaf": 1, "nodes": "n1"}]])
+def test_a_broken_order_is_told_with_its_file(plan: Plan, order: object) -> None:
+    with pytest.raises(ParseError, match=r"plan\.json: order: expected"):
+        plan_from_document({**plan_document(plan), "order": order}, "plan.json")
 
 
 def test_how_the_line_was_read() -> None:

@@ -1,5 +1,6 @@
 """A sandbox as its users and its machine see it: real Slurm, real sshd, real links, and nothing left outside."""
 
+import json
 import os
 import pty
 import re
@@ -228,7 +229,8 @@ def test_two_stand_side_by_side(cluster: Sandbox, sandboxes: Make) -> None:
     assert answer(other, "sbatch", "--parsable", "-w", "n001", "--wrap", "sleep 60") == "1"
     assert answer(other, "srun", "-w", "n002", "hostname", user="bob") == "n002"
     assert answer(cluster, "squeue", "-h") == ""
-    assert answer(cluster, "ls", "/tmp", node="n001") == answer(cluster, "ls", "/tmp", node="n002")
+    answer(other, "sh", "-c", "echo mine >/tmp/side", node="n001")
+    assert cluster.exec(["ls", "/tmp/side"], node="n001").code == 2
     assert "MaxJobCount             = 77" in answer(other, "scontrol", "show", "config")
     answer(other, "scancel", "1")
 
@@ -242,6 +244,9 @@ def test_up_and_down_leave_the_machine_as_it_was(folder: Path) -> None:
     assert subprocess.run([*cli("exec", "--dir", str(folder), "--user", "ada", "--"), "false"], timeout=20).returncode == 1
     status = subprocess.run(cli("status", "--dir", str(folder)), capture_output=True, text=True, timeout=20)
     assert (status.returncode, "4 idle" in status.stdout) == (0, True)
+    every = json.loads(subprocess.run(cli("status", "--json"), capture_output=True, text=True, timeout=60).stdout)
+    (mine,) = [one for one in every["sandboxes"] if one["dir"] == str(folder)]
+    assert (mine["up"], mine["nodes"], mine["states"], mine["homes"]["bob"]) == (True, 4, {"idle": 4}, f"{folder}/home/bob")
     again = subprocess.run(cli("up", "--dir", str(folder)), capture_output=True, text=True, timeout=20)
     assert (again.returncode, "a sandbox stands in" in again.stderr) == (2, True)
     assert subprocess.run(cli("down", "--dir", str(folder)), capture_output=True, timeout=20).returncode == 0
@@ -512,6 +517,22 @@ def test_file_systems_that_the_machine_mounts_below_usr_are_seen_inside(folder: 
     assert answer(Sandbox(folder), "cat", "/usr/share/doc/there", node="n002") == "hello"
     answer(Sandbox(folder), "sh", "-c", "echo mine >/usr/share/doc/there", node="n002", user="root")
     assert answer(Sandbox(folder), "cat", "/usr/share/doc/there", node="n001") == "hello"
+
+
+def test_another_root_file_system_is_used_and_not_changed(folder: Path, tmp_path: Path) -> None:
+    """With the same Slurm, so that it is quick: the machine's root, with a file more."""
+    lines = ['cd "$0"', "mount -t tmpfs other .", 'cd "$0"', "mkdir upper work root"]
+    lines += ["mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root", "echo other >root/etc/which-root"]
+    lines += ['"$@" --slurm-root "$0/root"', "find upper -type f"]
+    place = tmp_path / "r"
+    place.mkdir()
+    words = ["unshare", "--mount", "sh", "-euc", "\n".join(lines), str(place), *cli("up", "--dir", str(folder), "--nodes", "2")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["upper/etc/which-root"]
+    box = Sandbox(folder)
+    assert answer(box, "srun", "-N2", "-n2", "cat", "/etc/which-root").split() == ["other", "other"]
+    assert box.facts["slurm_root"] == f"{place}/root"
 
 
 def test_a_site_file_and_a_folder_of_ones_own(sandboxes: Make, tmp_path: Path) -> None:

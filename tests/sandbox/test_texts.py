@@ -79,6 +79,9 @@ def test_the_machines_people_are_not_in_the_sandbox_and_its_daemons_are() -> Non
         ({"topology": Path("/dev/null")}, "names no nodes"),
         ({"shape": "leaf:2 node:2", "nodes": 9}, "the switches have 4 nodes"),
         ({"nodes": 5000}, "too many"),
+        ({"slurm_conf": ("no line",)}, "no line of slurm.conf"),
+        ({"uplink": "fast"}, "no rate"),
+        ({"ssh_users": ("root", "carol")}, "carol"),
         ({"slurm_root": Path("/dev")}, "no root file system"),
     ],
 )
@@ -136,6 +139,7 @@ def test_missing_packages_are_named_by_package(tmp_path: Path) -> None:
         "openssh-client",
         "iproute2",
         "util-linux",
+        "util-linux-extra",
         "slurmdbd",
         "mariadb-server",
     )

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import Request, read_words, with_options
+from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
@@ -91,7 +91,13 @@ def request_from(params: dict[str, Any]) -> Request:
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
-    return with_options(request, [_option(word) for word in params["sbatch"]])
+    for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
+        if name in FIELDS and asks(request, name):
+            raise UsageError(
+                f"--sbatch {name}: this is said twice on the line", hint="say it once: glaunch run --help shows its own option"
+            )
+        request = with_option(request, name, value)
+    return request
 
 
 def _variable(word: str) -> tuple[str, str]:

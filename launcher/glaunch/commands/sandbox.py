@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from glaunch.errors import GlaunchError, UsageError
-from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_conf, parse_gpus, parse_rate
+from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_gpus
 
 if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
@@ -111,12 +111,10 @@ def up(
     from glaunch.sandbox import inner_python, packages
     from glaunch.sandbox.up import up as make
 
-    parse_rate(rest["rate"])
-    parse_rate(rest["uplink"])
     options = SandboxOptions(
         dir=folder,
         gpus=tuple(map(parse_gpus, gpus)),
-        slurm_conf=tuple(map(parse_conf, conf)),
+        slurm_conf=conf,
         site_files=sites,
         ssh_users=tuple(ssh_users.split(",")),
         **rest,

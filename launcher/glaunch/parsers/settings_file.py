@@ -3,25 +3,16 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from glaunch.errors import ConfigError, UsageError
 from glaunch.parsers.strict_yaml import Items, Node, Scalar, Table, parse_yaml
-from glaunch.schema import KEYS, SECTIONS, Key
+from glaunch.request import DECIDED
+from glaunch.schema import KEYS, OWN_KEYS, SECTIONS, Key
 from glaunch.settings import SITE, TRIAL, USER, Protection, Row, Setting, Value, table
 from glaunch.units import parse_time_s
 
-OWN_KEYS = MappingProxyType(
-    {"partition": "partition", "account": "account", "qos": "qos", "time": "time", "gpus-per-node": "gpus_per_node"}
-)
-"""sbatch options that are settings keys of their own."""
-# fmt: off
-DECIDED = frozenset({
-    "array", "distribution", "error", "export", "export-file", "hold", "job-name", "no-requeue", "nodefile", "nodelist", "nodes", "ntasks",
-    "ntasks-per-node", "output", "parsable", "requeue", "test-only", "wait", "wrap",
-})
-# fmt: on
-"""sbatch options that glaunch decides for each job."""
+ONE_JOBS_OWN = frozenset({"array", "distribution", "export", "hold", "job-name", "no-requeue", "nodelist", "ntasks-per-node", "requeue"})
+"""sbatch options that make no sense for every job alike."""
 
 
 @dataclass(slots=True)
@@ -263,8 +254,9 @@ def _name_fits(key: Key, name: str, where: str) -> None:
     if key.name == "sbatch":
         if name in OWN_KEYS:
             raise ConfigError(f"{where}: sbatch's {name!r} is a key of its own", hint=f"write it as {OWN_KEYS[name]!r}")
-        if name in DECIDED or not re.fullmatch(r"[a-z][a-z0-9-]+", name):
-            why = "glaunch decides it for each job" if name in DECIDED else "it is no long option of sbatch"
+        per_job = name in DECIDED | ONE_JOBS_OWN
+        if per_job or not re.fullmatch(r"[a-z][a-z0-9-]+", name):
+            why = "glaunch decides it for each job" if per_job else "it is no long option of sbatch"
             raise ConfigError(f"{where}: sbatch's {name!r} cannot be set here: {why}")
 
 

@@ -105,7 +105,10 @@ def _row(line: str, where: str) -> _Row:
     row.address = found.get("NodeAddr", found["NodeName"])
     row.features = _words(found.get("ActiveFeatures", ""))
     row.partitions = _words(found.get("Partitions", ""))
-    row.gpus = _gpus(found.get("Gres", ""), found.get("GresUsed"), row.state.startswith("IDLE"), where)
+    try:
+        row.gpus = _gpus(found.get("Gres", ""), found.get("GresUsed"), row.state.startswith("IDLE"))
+    except ParseError as wrong:
+        raise ParseError(where, wrong.seen, wrong.expected) from wrong
     return row
 
 
@@ -127,13 +130,13 @@ def _words(value: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
-def _gpus(total: str, used: str | None, idle: bool, where: str) -> tuple[GpuCount, ...]:
-    counts = parse_gpus(total, where)
-    taken = (dict.fromkeys(counts, 0) if idle else counts) if used is None else parse_gpus(used, where)
+def _gpus(total: str, used: str | None, idle: bool) -> tuple[GpuCount, ...]:
+    counts = parse_gpus(total)
+    taken = (dict.fromkeys(counts, 0) if idle else counts) if used is None else parse_gpus(used)
     return tuple(GpuCount(kind, counts[kind], min(taken.get(kind, 0), counts[kind]), not _SLICE.search(kind)) for kind in sorted(counts))
 
 
-def parse_gpus(value: str, where: str = COMMAND) -> dict[str, int]:
+def parse_gpus(value: str) -> dict[str, int]:
     """GPU type → count of a GRES text: `gpu:h100:8(S:0-1),shard:h100:32`; type "" for untyped ones; other GRES (shard, mps) are left out.
 
     **Source:** gres.conf(5); slurm.conf(5), "Gres".
@@ -147,7 +150,7 @@ def parse_gpus(value: str, where: str = COMMAND) -> dict[str, int]:
         kind = ":".join(words[1:-1] if last else words[1:])
         counts[kind] = counts.get(kind, 0) + (int(last[1]) * 1024 ** " KMG".find(last[2] or " ") if last else 1)
     if value and not value.isprintable():
-        raise ParseError(where, value, "a GRES such as gpu:h100:8")
+        raise ParseError(COMMAND, value, "a GRES such as gpu:h100:8")
     return counts
 
 

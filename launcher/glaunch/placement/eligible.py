@@ -26,7 +26,6 @@ SLURM_DECIDES = frozenset(
         "gpus-per-socket",
         "gres",
         "mincpus",
-        "nodefile",
         "prefer",
         "segment",
         "sockets-per-node",

@@ -18,12 +18,10 @@ def member_rows(cluster: Cluster, partition: Partition) -> list[int]:
     return [row for row, name in enumerate(nodes.names) if name in listed]
 
 
-def choose_partition(
-    request: Request, cluster: Cluster, *, user: str = "", groups: Collection[str] = (), account: str | None = None
-) -> Partition:
+def choose_partition(request: Request, cluster: Cluster, *, user: str = "", groups: Collection[str] = ()) -> Partition:
     """The partition of `-p`; else the default one if it has GPUs (or nothing has); else the only one with GPUs that the user may use.
 
-    `groups`: the user's groups (empty: not known, then no partition is ruled out by them); `account`: the one the job will be charged to.
+    `groups`: the user's groups (empty: not known, then no partition is ruled out by them).
     Raises UsageError: an unknown partition (with a suggestion), or none or several to choose from (with their list).
     """
     if not cluster.partitions:
@@ -37,7 +35,7 @@ def choose_partition(
     usable = [
         partition
         for partition in cluster.partitions
-        if (gpus[partition.name] or not any(gpus.values())) and _may_use(partition, request, user, groups, account or request.account)
+        if (gpus[partition.name] or not any(gpus.values())) and _may_use(partition, request, user, groups)
     ]
     if len(usable) == 1:
         return usable[0]
@@ -78,7 +76,7 @@ def _gpus(cluster: Cluster, partition: Partition) -> str:
     )
 
 
-def _may_use(partition: Partition, request: Request, user: str, groups: Collection[str], account: str | None) -> bool:
+def _may_use(partition: Partition, request: Request, user: str, groups: Collection[str]) -> bool:
     """Whether Slurm would take the job there, as far as the partition says so itself; a hidden one is not chosen for anybody."""
     if not partition.up or partition.hidden or (partition.root_only and user != "root"):
         return False
@@ -86,6 +84,7 @@ def _may_use(partition: Partition, request: Request, user: str, groups: Collecti
         return False
     if partition.allow_groups and groups and not set(groups) & set(partition.allow_groups):
         return False
+    account = request.account
     if account and ((partition.allow_accounts and account not in partition.allow_accounts) or account in partition.deny_accounts):
         return False
     qos = request.qos

@@ -31,9 +31,7 @@ def share_of(
     nodes = cluster.nodes
     others = dict(request.sbatch)
     linear = cluster.config.get("SelectType", "").endswith("/linear")
-    exclusive = (
-        request.exclusive or linear or partition.over_subscribe.startswith("EXCLUSIVE") or others.get("exclusive", "no") in {None, ""}
-    )
+    exclusive = request.exclusive or linear or partition.over_subscribe.startswith("EXCLUSIVE")
     gpus = layout.gpus_per_node
     smallest_cpus = min(int(nodes.cpus_total[row]) for row in rows)
     smallest_mib = min(int(nodes.memory_total_mib[row]) for row in rows)

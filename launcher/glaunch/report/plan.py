@@ -139,7 +139,7 @@ def _leaf(name: str) -> str:
 
 def _environment(plan: Plan, width: int) -> list[str]:
     environment = plan.environment
-    if not (environment.variables or environment.kept or environment.notes):
+    if not (environment.variables or environment.kept or environment.unset or environment.notes):
         return row("environment", "glaunch sets nothing", width, indent=15)
     lines = ["  environment"] if environment.variables else []
     for variable in environment.variables:
@@ -148,6 +148,10 @@ def _environment(plan: Plan, width: int) -> list[str]:
         lines.append("  kept as you set it")
         for variable in environment.kept:
             lines += _variable(variable, "your environment", width)
+    if environment.unset:
+        lines.append("  taken out of what the job inherits")
+        for variable in environment.unset:
+            lines += _variable(variable, variable.origin, width)
     return lines + _notes("note", environment.notes, width)
 
 

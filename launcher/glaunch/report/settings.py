@@ -85,7 +85,7 @@ def keys_text() -> str:
 
 
 def _takes(key: Key) -> str:
-    return key.takes + ("; only in a site's files" if key.site_only else "")
+    return key.takes + ("; only in a site's files" if key.site_only else "" if key.per_partition else "; the same for all partitions")
 
 
 def keys_markdown() -> str:

@@ -18,5 +18,6 @@ def summary(plan: Plan) -> tuple[str, ...]:
     if variables:
         lines.append("sets " + ", ".join(f"{clean(one.name)}={clean(one.value)}" for one in variables) + "  (why: glaunch plan)")
     lines += [f"{one.name} stays {clean(one.value)}, as you set it" for one in plan.environment.kept]
+    lines += [f"{one.name}={clean(one.value)} of your environment is taken out: {clean(one.reason)}" for one in plan.environment.unset]
     lines += [f"warning: {clean(warning)}" for warning in plan.warnings]
     return (*lines, *(clean(note) for note in plan.notes))

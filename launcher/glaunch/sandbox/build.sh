@@ -12,7 +12,9 @@ trap 'verdict $?' EXIT
 cd /srv
 
 # every daemon tells what kills it in its log; slurmctld forks before it can fail, so its exit code proves nothing
-dead() { grep -h "fatal:" /srv/log/slurm* 2>/dev/null; }
+dead() {
+    grep -h "fatal:" /srv/log/slurm* 2>/dev/null || { [ -e /srv/broken ] && echo "no host: $(tr '\n' ' ' </srv/broken)"; }
+}
 
 chown slurm: state log
 chown -R munge: munge

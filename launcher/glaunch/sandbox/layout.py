@@ -15,7 +15,7 @@ from glaunch.sandbox import inner_python, texts
 from glaunch.sandbox.box import PATH
 from glaunch.sandbox.mounts import fstab, system_mounts
 from glaunch.sandbox.network import Network, lay_out
-from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions
+from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions, parse_conf, parse_rate
 from glaunch.sandbox.shape import default_shape, grow, node_names, parse_shape, read_topology, topology_conf
 
 SCRIPTS = ("root.sh", "init.sh", "keep.sh", "build.sh", "accounting.sh", "node.sh")
@@ -40,6 +40,12 @@ class Design:
 
 def design(options: SandboxOptions) -> Design:
     """Decide what was asked; raises UsageError where options do not go together or name what is not there."""
+    for line in options.slurm_conf:
+        parse_conf(line)
+    for rate in (options.rate, options.uplink):
+        parse_rate(rate)
+    if strangers := set(options.ssh_users) - {"root", *USERS}:
+        raise UsageError(f"--ssh-users: {min(strangers)!r} is nobody in the sandbox", hint=f"its people are root, {', '.join(USERS)}")
     if options.topology and options.shape:
         raise UsageError("--shape and --topology both say what the switches are", hint="give one of them")
     plugin = "topology/tree"

@@ -3,6 +3,7 @@
 set -euo pipefail
 umask 022
 name=$1
+trap 'echo "$name" >>/srv/broken' EXIT # not run once the last line has become another program
 # shellcheck source=/dev/null
 . /srv/settings
 # shellcheck source=root.sh
@@ -32,7 +33,6 @@ enter_root
 exec unshare --pid --fork --kill-child bash -c '
     read -r pid _ </proc/self/stat
     echo "$pid" >"/srv/node/$0"
-    mount -t proc proc /proc
-    /usr/sbin/sshd -f /etc/ssh/sshd_config -h "/srv/ssh/$0" -E "/srv/log/sshd-$0"
-    flock -s /srv/gate slurmd
+    { mount -t proc proc /proc && /usr/sbin/sshd -f /etc/ssh/sshd_config -h "/srv/ssh/$0" -E "/srv/log/sshd-$0" &&
+        flock -s /srv/gate slurmd; } || { echo "$0" >>/srv/broken; exit 1; }
     while :; do sleep 1d & wait $!; done' "$name"

@@ -13,7 +13,8 @@ _BINARY_FOLDERS = ("usr/local/sbin", "usr/local/bin", "usr/sbin", "usr/bin", "sb
 _NEEDED = {
     "slurmctld": "slurmctld", "slurmd": "slurmd", "scontrol": "slurm-client", "munged": "munge",
     "sshd": "openssh-server", "ssh": "openssh-client", "ip": "iproute2", "tc": "iproute2",
-    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "flock": "util-linux",
+    "unshare": "util-linux", "nsenter": "util-linux", "setpriv": "util-linux", "flock": "util-linux", "setsid": "util-linux",
+    "pivot_root": "util-linux-extra",  # before Debian 14 in util-linux itself, which is always there
 }  # fmt: skip
 _NEEDED_FOR_ACCOUNTING = {"slurmdbd": "slurmdbd", "mariadbd": "mariadb-server"}
 _SERVICES = {

@@ -52,7 +52,8 @@ def check_machine(root: Path = Path("/"), *, accounting: bool = False) -> None:
     lacking = packages.missing(root, accounting=accounting)
     if lacking:
         raise GlaunchError(f"{packages.place(root)} lacks {', '.join(lacking)}", hint=packages.hint(root, lacking))
-    probe = run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "probe", "/mnt"], timeout_s=20)
+    mount = ["mount", "-t", "tmpfs", "probe", "/tmp"]  # noqa: S108  (in a mount namespace of its own)
+    probe = run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", *mount], timeout_s=20)
     if probe.code != 0:
         hint = "in a container, start that with --privileged"
         raise GlaunchError(f"root may make no namespaces or mounts on this machine: {probe.stderr.strip()}", hint=hint)

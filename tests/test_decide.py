@@ -1,0 +1,121 @@
+"""The whole decision on a small cluster: who wins where the user, the site and Slurm all have a word, and what is told."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from glaunch import config
+from glaunch.cluster import Cluster, Partition
+from glaunch.decide import decide
+from glaunch.errors import NeverFits
+from glaunch.fabric import synthetic
+from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.plan import Plan
+from glaunch.request import Caller, Request
+
+FABRIC = synthetic("spine:1 leaf:2 node:2")
+NODES = parse_nodes(
+    "\n".join(
+        f"NodeName=n00{number} CPUAlloc=0 CPUEfctv=64 CPUTot=64 ActiveFeatures={'ib,fast' if number < 3 else 'ib'} Gres=gpu:h100:8 "
+        f"GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 State=IDLE Weight=1 Partitions=gpu"
+        for number in range(1, 5)
+    )
+)
+GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
+CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
+
+
+class Site:
+    """A site's file, and decisions under it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.etc = folder / "etc"
+        self.etc.mkdir(mode=0o755)
+        self.file = self.etc / "site.yaml"
+
+    def says(self, text: str) -> None:
+        self.file.write_text(text)
+        self.file.chmod(0o644)
+
+    def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
+        settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
+        request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
+        caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
+        return decide(
+            request, settings, config.load_rules(), cluster, FABRIC, caller, submission_id="ab12", folder="/home/ada/j", now_s=1_000_000
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def options(plan: Plan, name: str) -> list[tuple[str | None, str]]:
+    """(value, why) of each line of an sbatch option."""
+    return [(option.value, option.why) for option in plan.directives if option.name == name]
+
+
+def test_the_users_own_option_is_the_only_one_where_the_site_has_another(site: Site) -> None:
+    site.says("sbatch: {constraint: fast, mail-type: FAIL}\n")
+    assert options(site.decide(), "constraint") == [("fast", f"{site.file}:1")]
+    plan = site.decide(constraint="ib")
+    assert options(plan, "constraint") == [("ib", "")]
+    assert options(plan, "mail-type") == [("FAIL", f"{site.file}:1")]
+    assert options(site.decide(sbatch=(("mail-type", "ALL"),)), "mail-type") == [("ALL", "")]
+
+
+def test_what_the_site_asks_of_nodes_is_seen_by_the_placement(site: Site) -> None:
+    site.says("sbatch: {constraint: fast}\n")
+    plan = site.decide()
+    assert plan.placement is not None
+    assert plan.placement.nodes == ("n001", "n002")
+    with pytest.raises(NeverFits, match="has 2 such nodes"):
+        site.decide(tasks=24)
+
+
+def test_where_a_default_was_set_is_told(site: Site) -> None:
+    site.says("account: red\nqos: long\ntime: 1:00:00\npartition: gpu\ngpus_per_node: h100:4\n")
+    plan = site.decide()
+    told = {name: options(plan, name) for name in ("account", "qos", "time", "partition", "gres")}
+    assert told == {
+        "account": [("red", f"{site.file}:1")],
+        "qos": [("long", f"{site.file}:2")],
+        "time": [("1:00:00", f"{site.file}:3")],
+        "partition": [("gpu", f"{site.file}:4")],
+        "gres": [("gpu:h100:4", f"{site.file}:5")],
+    }
+
+
+def test_a_partitions_section_wins_over_the_general_part_of_its_file(site: Site) -> None:
+    site.says("account: red\npartitions:\n  gpu: {account: blue, qos: long, gpus_per_node: 4}\n")
+    plan = site.decide()
+    assert options(plan, "account") == [("blue", f"{site.file}:3")]
+    assert (options(plan, "qos"), plan.layout.gpus_per_node) == ([("long", f"{site.file}:3")], 4)
+    assert options(site.decide(account="mine"), "account") == [("mine", "")]
+
+
+@pytest.mark.parametrize("time", ["0", "UNLIMITED", "3:00:00"])
+def test_a_time_limit_over_the_partitions_is_refused_also_when_it_is_none(site: Site, time: str) -> None:
+    with pytest.raises(NeverFits, match="over partition gpu's maximum, 02:00:00"):
+        site.decide(time=time)
+    assert site.decide(time="2:00:00").time_limit_s == 7200
+
+
+def test_percent_signs_in_the_folder_are_no_pattern_of_slurms(site: Site) -> None:
+    settings = config.load(home=site.etc, cwd=site.etc, environ={}, etc=site.etc)
+    caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
+    plan = decide(
+        Request(("./a.out",), tasks=16), settings, (), CLUSTER, FABRIC, caller, submission_id="ab12", folder="/home/100%j", now_s=1_000_000
+    )
+    assert [value for value, _ in options(plan, "output")] == ["/home/100%%j/batch-%j.log"]
+
+
+def test_where_slurm_takes_no_order_plan_and_script_say_so(site: Site) -> None:
+    block = replace(CLUSTER, slurm_version=(26, 5, 0), config=MappingProxyType({"TopologyPlugin": "topology/block"}))
+    plan = site.decide(cluster=block)
+    assert not plan.launch.arranged
+    assert [note for note in plan.notes if "topology/block" in note and "Slurm's own" in note]
+    assert site.decide().launch.arranged
