@@ -14,6 +14,7 @@ from glaunch.collect import collect
 from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
 from glaunch.follow import Ending, Follower, last_attempts
+from glaunch.gateways.process import STOPS, SignalsDeferred
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
 from glaunch.job import Job
@@ -29,16 +30,12 @@ from glaunch.shipped import shipped
 from glaunch.talk import say, talk, tell
 
 
-class HungUp(KeyboardInterrupt):
-    """The terminal went away: as Ctrl-C, glaunch detaches."""
+class Left(KeyboardInterrupt):
+    """One of STOPS came while a job was followed."""
 
 
-STOPS = (signal.SIGHUP, signal.SIGTERM)
-"""What ends a terminal, a session or an outer job: glaunch leaves, its job goes on."""
-
-
-def _hang_up(_number: int, _frame: FrameType | None) -> None:
-    raise HungUp
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise Left
 
 
 def follower(
@@ -74,7 +71,7 @@ def follower(
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
     watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
-    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), leave=launched.interrupted)
+    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), launched.signals)
 
 
 def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobReport | None, str]:
@@ -92,7 +89,7 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
         array=array,
         out=say if show else None,
     )
-    return _follow(world, watch, launched.plan.submission_id, leave=launched.interrupted)
+    return _follow(world, watch, launched.plan.submission_id, launched.signals)
 
 
 def come_back(world: World, submission: Submission) -> int:
@@ -104,10 +101,10 @@ def come_back(world: World, submission: Submission) -> int:
     return _follow(world, watch, submission.id)[0]
 
 
-def _follow(world: World, watch: Follower, submission_id: str, *, leave: bool = False) -> tuple[int, JobReport | None, str]:
-    """To the job's end and its report; `leave`: detach at once, as ^C would."""
+def _follow(world: World, watch: Follower, submission_id: str, signals: SignalsDeferred | None = None) -> tuple[int, JobReport | None, str]:
+    """To the job's end and its report."""
     job_id = watch.job_id
-    ending = _interruptible(watch, watch.run, leave=leave)
+    ending = _interruptible(watch, watch.run, signals)
     if ending is None:
         talk(f"detached: job {job_id} goes on")
         talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
@@ -160,20 +157,29 @@ def fetch_missing(world: World, folder: Path) -> None:
             fetch(world, attempt)
 
 
-def _interruptible(watch: Follower, work: Callable[[], Ending | None], *, leave: bool = False) -> Ending | None:
-    """Run it; on Ctrl-C or a hang-up (or with `leave` at once) nothing is cancelled, and no pin stays behind."""
-    before = {name: signal.signal(name, _hang_up) for name in STOPS}
+def _interruptible(watch: Follower, work: Callable[[], Ending | None], signals: SignalsDeferred | None = None) -> Ending | None:
+    """Run it; on Ctrl-C, a hang-up or TERM (or when one came before, see `signals`) nothing is cancelled, and no pin stays behind."""
+    before = {name: handler for name in STOPS if (handler := signal.getsignal(name)) is not signal.SIG_IGN}  # nohup stays nohup
+    ending = None
     try:
-        ending = None if leave else work()
-    except KeyboardInterrupt:
+        for name in before:
+            signal.signal(name, _leave)
+        leave = bool(signals and signals.came)
+        if not leave:
+            ending = work()
+    except Left:
         leave = True
     if leave:
-        for name in (signal.SIGINT, *STOPS):  # a second one, while the pin is being lifted, changes nothing
+        for name in STOPS:  # a second one, while the pin is being lifted, changes nothing
             signal.signal(name, signal.SIG_IGN)
         watch.lift_pin()
+        if signals:
+            signals.came.clear()
         return None
     for name, handler in before.items():
         signal.signal(name, handler)
+    if signals:
+        signals.release()
     return ending
 
 

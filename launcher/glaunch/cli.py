@@ -165,6 +165,8 @@ def _written(problem: UnicodeError) -> tuple[str | bytes, int]:
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
+    if issubclass(kind, KeyboardInterrupt):
+        raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)
     else:

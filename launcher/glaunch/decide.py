@@ -95,7 +95,7 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=_warnings(fabric, placement, impossible),
-        notes=_notes(request, fit, placement, arranged),
+        notes=_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
     )
 
 
@@ -143,7 +143,7 @@ def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -
         message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
         return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
     have = len(fit.could_ever)
-    if layout.nodes <= have or not fit.decided:
+    if layout.nodes <= have or (not fit.decided and layout.nodes <= len(partition.nodes)):
         return None
     why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
     fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
@@ -192,7 +192,7 @@ def _preemptible(partition: Partition, cluster: Cluster) -> str:
 def _cpus_per_task(request: Request, cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
     """Each GPU's share of the cores, where the partition's own defaults do not give it: one core for a rank starves its data loader."""
     layout = fit.layout
-    theirs = "DefCpuPerGPU" in partition.job_defaults or any(name == "cpus-per-gpu" for name, _ in request.sbatch)
+    theirs = cluster.nodes.hidden or "DefCpuPerGPU" in partition.job_defaults or any(name == "cpus-per-gpu" for name, _ in request.sbatch)
     if not layout.gpus_per_node or theirs or not fit.could_ever:
         return None
     if fit.exclusive:
@@ -225,7 +225,7 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
-def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool) -> tuple[str, ...]:
+def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool, *, hidden: bool) -> tuple[str, ...]:
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
@@ -233,9 +233,11 @@ def _notes(request: Request, fit: Eligible, placement: Placement | None, arrange
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if not arranged:
         notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
+    if hidden:
+        return tuple(notes)
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
-        notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
+        notes.append(f"{free} of {plural(layout.nodes, 'node')} free now: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
         if fit.soonest_limit_s:

@@ -19,6 +19,8 @@ LOOKS_S = (3.0, 8.0, 20.0, 30.0)
 FINAL_REASONS = ("Resources", "ReqNodeNotAvail")
 """Reasons that waiting does not cure: another job holds a pinned node, or the node is gone."""
 TICK_S = 0.2
+LAST_TRIES = 5
+"""How often a pin is tried to be lifted when glaunch leaves: Slurm may ask to try again a moment after a job came in."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
 JOB_LAUNCH_FAILURE = 53
@@ -180,9 +182,13 @@ class Follower:
         """On leaving early: a pin must not stay behind on a job that still waits."""
         if not self.pinned:
             return
-        job = self._ask()
-        if not self._silent:
-            self._judge_pin(job, waited_s=self.patience_s)
+        for _ in range(LAST_TRIES):
+            job = self._ask()
+            if not self._silent:
+                self._judge_pin(job, waited_s=self.patience_s)
+            if self._silent or not self.pinned:
+                return
+            sleep(TICK_S)
 
     def _judge_pin(self, job: Job | None, waited_s: float | None = None) -> None:
         verdict = pin_verdict(job, self._waited() if waited_s is None else waited_s, self.patience_s)
@@ -196,7 +202,7 @@ class Follower:
                 reason = f" ({job.reason})" if job else ""
                 self.talk(f"job {self.job_id} did not start on its nodes{reason}: the pin is lifted, Slurm chooses, glaunch orders")
                 self._settle("lifted")
-            else:
+            elif answer != "later":
                 self._settle("settled")
         elif verdict == "settled":
             self._settle("settled")
@@ -248,7 +254,8 @@ class Follower:
             return None
         job = self._ask()
         if job is not None and (job.restarts > attempt.restart or job.state in {"PENDING", "REQUEUED"}):
-            self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
+            self._said = in_words(job)
+            self.talk(f"job {self.job_id} is back in the queue" + (f": {self._said}" if job.state == "PENDING" else ""))
             self._next_look = self._waited() + self.poll_s
             return None
         return self._ending(job)
@@ -280,7 +287,8 @@ class Follower:
         code = code_of(job)
         if job.state == "COMPLETED":
             return Ending(code, "job", job, "")
-        return Ending(code or 1, "job" if code else "glaunch", job, f"job {job.id} {in_words(job)}")
+        words = in_words(job)
+        return Ending(code or 1, "job" if code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
 
     def _array_ending(self, job: Job | None) -> Ending:
         """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""

@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from glaunch.decide import decide
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
-from glaunch.gateways.process import signals_deferred
+from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.inherited import with_inherited
@@ -67,8 +67,8 @@ class Launched:
     job_id: str
     folder: Path
     pinned: bool
-    interrupted: bool = False
-    """Ctrl-C or a hang-up came while Slurm was asked: the caller is to be left as soon as nothing of the job is."""
+    signals: SignalsDeferred
+    """Still deferred when this is handed on: `aftermath` takes over, so that there is no moment in which a hang-up leaves a pin behind."""
 
 
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
@@ -220,7 +220,8 @@ def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]
     """One sbatch; a second one, without the pin, only where Slurm said no to the first."""
     options = _words(decided.arguments, folder)
     # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost, or a pin be left.
-    with signals_deferred() as came:
+    with ExitStack() as stack:
+        signals = stack.enter_context(SignalsDeferred())
         try:
             answer = _sbatch(world, decided, options, hidden)
             if answer is None:
@@ -238,9 +239,8 @@ def _submit(world: World, decided: Plan, folder: Path, hidden: Mapping[str, str]
         world.history.note(decided.submission_id, time.time(), state="submitted", job_id=answer)
         talk(f"job {answer} submitted; its folder: {folder}")
         _read_back(world, decided, answer)
-        interrupted = bool(came)
-        came.clear()
-    return Launched(decided, answer, folder, pinned=bool(options), interrupted=interrupted)
+        stack.pop_all()
+    return Launched(decided, answer, folder, pinned=bool(options), signals=signals)
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:

@@ -2,9 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
-from tests.cluster.conftest import User, job_id_of
+from tests.cluster.conftest import PROGRAM, User, job_id_of
+
+from glaunch.sandbox.box import Sandbox
 
 pytestmark = pytest.mark.slurm
 
@@ -71,3 +74,17 @@ def test_a_throttled_array_is_followed_to_its_last_task_and_a_failed_one_counts(
     assert "3 of 4 array tasks ended well; not 2" in done.stderr
     assert re.search(r"^job \d+_2 \(sh\): FAILED", done.stderr, re.M)
     assert "the time limit is near" not in done.stdout + done.stderr  # there is none
+
+
+def test_a_centre_that_shows_its_nodes_to_nobody(sandboxes: Callable[..., Sandbox]) -> None:
+    user = User(sandboxes("private", nodes=4, slurm_conf=("PrivateData=jobs,nodes,reservations,usage",)))
+    user.write("prog.sh", PROGRAM)
+    done = user.glaunch("./prog.sh", "-n", "16")
+    assert (done.code, "how many GPUs a node has must be said" in done.stderr) == (2, True)
+    done = user.glaunch("./prog.sh", "-n", "999", "--gpus-per-node", "8")
+    assert (done.code, "partition gpu has 4 such nodes" in done.stderr) == (1, True)
+    done = user.glaunch("./prog.sh", "-n", "16", "--gpus-per-node", "8")
+    assert done.code == 0, done.stderr
+    assert "Slurm does not show its nodes here (PrivateData)" in done.stderr
+    assert "free now" not in done.stderr
+    assert "all 16 ranks ran where the plan's order puts them" in done.stderr

@@ -54,4 +54,4 @@ def cost_words(cost: Cost) -> str:
     """`2 leaves, 1 pod, 60 hops in all`."""
     leaves = "1 leaf" if cost.leaves == 1 else f"{cost.leaves} leaves"
     pods = "1 pod" if cost.pods == 1 else f"{cost.pods} pods"
-    return f"{leaves}, {pods}, {cost.hops} hops in all"
+    return f"{leaves}, {pods}, {cost.hops} {'hop' if cost.hops == 1 else 'hops'} in all"

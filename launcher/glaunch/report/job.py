@@ -74,7 +74,9 @@ def job_text(report: JobReport, width: int = 80) -> str:
 def headline(report: JobReport) -> str:
     """`job 12 (train): COMPLETED, exit code 0, after 1 min`."""
     job = report.job
-    words = [f"job {job.id} ({report.name}): {job.state}"]
+    # Slurm calls a job running for a moment after its script has ended, and an allocation for as long as it lasts
+    state = "ended" if report.exit_code is not None and job.state in {"RUNNING", "COMPLETING"} else job.state
+    words = [f"job {job.id} ({report.name}): {state}"]
     if report.exit_code is not None:
         words.append(f"exit code {report.exit_code}")
     elif job.exit_signal:

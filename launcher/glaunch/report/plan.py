@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from glaunch.hostlist import fold
+from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
 from glaunch.report.text import clean, columns, cut, pad, plural, row, wrapped
@@ -79,7 +80,7 @@ def _placement(plan: Plan, width: int) -> list[str]:
     promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines = row("nodes", promise, width)
     if plan.placement is None:
-        lines += row("", "not enough nodes are free now: the job will wait", width)
+        lines += [] if HIDDEN_NODES in plan.notes else row("", "not enough nodes are free now: the job will wait", width)
     else:
         lines += row("", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
