@@ -6,7 +6,6 @@ import pytest
 
 from glaunch.follow import Tail, pin_verdict, task_codes
 from glaunch.job import Job
-from glaunch.reasons import end_in_words
 
 
 def pending(reason: str, required: str = "n[1-2]") -> Job:
@@ -47,9 +46,3 @@ def test_a_tail_gives_whole_lines_and_the_rest_at_the_end(tmp_path: Path) -> Non
 def test_a_task_that_left_no_exit_code_has_slurms() -> None:
     lost, failed, killed = Job("7_2", "NODE_FAIL"), Job("7_3", "FAILED", exit_code=5), Job("7_4", "CANCELLED", exit_signal=9)
     assert task_codes((), (Job("7_1", "COMPLETED"), lost, failed, killed, Job("7_5", "RUNNING"))) == {1: 0, 2: 1, 3: 5, 4: 137}
-
-
-def test_what_slurm_ended_is_said_beside_the_exit_code() -> None:
-    assert end_in_words(Job("7", "COMPLETED"), 0) == "done"
-    assert end_in_words(Job("7", "FAILED", exit_code=7), 7) == end_in_words(None, 7) == "ended with exit code 7"
-    assert end_in_words(Job("7", "NODE_FAIL"), 143) == "lost a node (exit code 143)"

@@ -20,7 +20,7 @@ from glaunch.history import Submission
 from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import Launched, World
-from glaunch.reasons import end_in_words
+from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
@@ -106,30 +106,30 @@ def _follow(world: World, watch: Follower, submission_id: str, signals: SignalsD
     job_id = watch.job_id
     ending = _interruptible(watch, watch.run, signals)
     if ending is None:
-        talk(f"detached: job {job_id} goes on")
-        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
+        # in one go: the terminal may be gone before a second line
+        talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.note(submission_id, time.time(), state="over", pin="settled", detail=end_in_words(ending.job, ending.code))
+    world.history.note(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
-    made = _report_at_the_end(world, watch.folder, ending.job or look_up(world, job_id))
+    made = _report_at_the_end(world, watch, ending)
     if watch.array:
         talk(tasks_in_words(ending.tasks))
     return ending.code, made, ending.told_by
 
 
-def _report_at_the_end(world: World, folder: Path, job: Job) -> JobReport | None:
+def _report_at_the_end(world: World, watch: Follower, ending: Ending) -> JobReport | None:
     """Shown and saved. What goes wrong here is told: the job's exit code is not to be lost for it."""
     made = None
     try:
-        fetch_missing(world, folder)
+        fetch_missing(world, watch.folder)
     except (SlurmError, ParseError, DiskError) as error:
         talk(f"the logs that are missing could not be fetched: {error}")
     try:
-        attempt = worst_attempt(folder)
-        made = report_of(folder, attempt, job)
+        attempt = worst_attempt(watch.folder)
+        made = report_of(watch.folder, attempt, ending.job or look_up(world, watch.job_id, watch.folder, attempt))
         tell(job_text(made, terminal_width()))
-        talk(f"the same as a page: {save_report(folder, attempt, made)}")
+        talk(f"the same as a page: {save_report(watch.folder, attempt, made)}")
     except (ParseError, DiskError) as error:
         talk(f"{error}")
     return made
@@ -192,8 +192,12 @@ def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) 
     return page
 
 
-def look_up(world: World, job_id: str) -> Job:
-    """What Slurm, or its accounting, still knows of a job."""
+def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | None) -> Job:
+    """What Slurm, or its accounting, still knows of a job: of the one whose attempt this is, where there is one (an array's task, a run
+    that was started by hand)."""
+    if attempt is not None:
+        plan = load_plan(folder)
+        job_id = f"{attempt.job_id}_{attempt.task}" if plan is not None and plan.request.array else attempt.job_id
     try:
         job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
     except SlurmError as error:

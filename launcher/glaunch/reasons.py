@@ -56,11 +56,13 @@ STATES = {
 }
 
 
-def end_in_words(job: Job | None, code: int) -> str:
-    """How a job ended: `done`, `ended with exit code 7`, and where Slurm ended it: `lost a node (exit code 143)`."""
-    if job is not None and job.over and job.state not in {"COMPLETED", "FAILED"}:
-        return f"{in_words(job)} (exit code {code})"
-    return f"ended with exit code {code}" if code else "done"
+def ended(code: int | None, job: Job | None) -> str:
+    """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
+    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", "UNKNOWN"}):
+        return in_words(job)
+    if code is None:
+        return "over; Slurm has forgotten how"
+    return "done" if code == 0 else f"ended with exit code {code}"
 
 
 def in_words(job: Job) -> str:

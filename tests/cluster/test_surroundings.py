@@ -72,7 +72,7 @@ def test_a_throttled_array_is_followed_to_its_last_task_and_a_failed_one_counts(
     done = ada.glaunch("-n", "8", "--array=0-3%1", "sh", "-c", program)
     assert done.code == 5, done.stderr
     assert "3 of 4 array tasks ended well; not 2" in done.stderr
-    assert re.search(r"^job \d+_2 \(sh\): FAILED", done.stderr, re.M)
+    assert re.search(r"^job \d+_2 \(sh\) failed", done.stderr, re.M)
     assert "the time limit is near" not in done.stdout + done.stderr  # there is none
 
 
