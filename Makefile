@@ -50,8 +50,8 @@ lint: $(READY) ## ruff (check and format) and mypy --strict
 docs: $(READY) ## check the README and docs/: every command shown exists, every file and link is there
 	@$(BIN)/python -m pytest -q tests/test_docs.py
 
-bench: $(READY) ## start-up, planning and parsing, each beside what it should be compared with
-	@$(BIN)/python tests/bench/bench_start.py
+bench: $(READY) ## start-up, planning, parsing and fabrics, each beside what it should be compared with
+	@failed=0; for it in start fabric; do $(BIN)/python tests/bench/bench_$$it.py || failed=1; done; exit $$failed
 
 bench-placement: $(READY) ## placement, beside brute force and at 100,000 nodes
 	@$(BIN)/python tests/bench/bench_placement.py

@@ -4,49 +4,59 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from glaunch.bundle import LogLimits, load_bundle
-from glaunch.caller import terminal_width, user_name
+from glaunch.bundle import LogLimits, has_archive, load_bundle
+from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
-from glaunch.errors import SlurmError
+from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
-from glaunch.follow import Ending, Follower, last_attempts
+from glaunch.follow import Ending, Follower, Pace
+from glaunch.gateways.process import STOPS, SignalsDeferred
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
 from glaunch.job import Job
+from glaunch.launch import Launched
 from glaunch.logs import HostLogs, LogBundle
-from glaunch.pipeline import Launched, World
+from glaunch.pipeline import World
+from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
-from glaunch.rundir import AttemptFolder, attempts, write_text
-from glaunch.script import MIB
+from glaunch.rundir import AttemptFolder, attempts, last_runs, write_text
+from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import say, talk, tell
+from glaunch.units import MIB
 
 
-class HungUp(KeyboardInterrupt):
-    """The terminal went away: as Ctrl-C, glaunch detaches."""
+class Left(KeyboardInterrupt):
+    """One of STOPS came while a job was followed."""
 
 
-def _hang_up(_number: int, _frame: FrameType | None) -> None:
-    raise HungUp
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise Left
+
+
+def settings_of(world: World, folder: Path) -> Settings:
+    """The settings as they hold on the partition that a job was planned for."""
+    plan = load_plan(folder)
+    return world.settings.for_partition(plan.partition) if plan is not None else world.settings
 
 
 def follower(
     world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, out: Callable[[str], None] | None
 ) -> Follower:
     """A Follower that writes down in the history what it sees."""
-    settings = world.settings
+    settings = settings_of(world, folder)
 
     def on_pin(how: str) -> None:
-        world.history.append(submission_id, time.time(), pin=how)
+        world.history.note(submission_id, time.time(), pin=how)
 
     def on_start(attempt: AttemptFolder) -> None:
-        world.history.append(submission_id, time.time(), state="running")
+        world.history.note(submission_id, time.time(), state="running")
         if not array:
             talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
@@ -56,9 +66,7 @@ def follower(
         job_id,
         pinned=pinned,
         array=array,
-        patience_s=settings.number("pin.patience_s"),
-        poll_s=settings.number("follow.poll_s"),
-        max_poll_s=settings.number("follow.max_poll_s"),
+        pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
         out=out,
         talk=talk,
         on_pin=on_pin,
@@ -69,7 +77,7 @@ def follower(
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
     watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
-    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned))
+    _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), launched.signals)
 
 
 def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobReport | None, str]:
@@ -78,7 +86,16 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
     Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
     """
     array = bool(launched.plan.request.array)
-    return _follow(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=array, show=show)
+    watch = follower(
+        world,
+        launched.plan.submission_id,
+        launched.job_id,
+        launched.folder,
+        pinned=launched.pinned,
+        array=array,
+        out=say if show else None,
+    )
+    return _follow(world, watch, launched.plan.submission_id, launched.signals)
 
 
 def come_back(world: World, submission: Submission) -> int:
@@ -86,64 +103,88 @@ def come_back(world: World, submission: Submission) -> int:
     folder = Path(submission.folder)
     plan = load_plan(folder)
     array = plan is not None and bool(plan.request.array)
-    return _follow(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, show=True)[0]
+    watch = follower(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, out=say)
+    return _follow(world, watch, submission.id)[0]
 
 
-def _follow(
-    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, show: bool
-) -> tuple[int, JobReport | None, str]:
-    watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
-    ending = _interruptible(watch, watch.run)
+def _follow(world: World, watch: Follower, submission_id: str, signals: SignalsDeferred | None = None) -> tuple[int, JobReport | None, str]:
+    """To the job's end and its report."""
+    job_id = watch.job_id
+    ending = _interruptible(watch, watch.run, signals)
     if ending is None:
-        talk(f"detached: job {job_id} goes on")
-        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
+        # in one go: the terminal may be gone before a second line
+        talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
+    world.history.note(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
-    fetch_missing(world, folder)
-    attempt = worst_attempt(folder)
-    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
-    tell(job_text(made, terminal_width()))
-    if array:
-        talk(_tasks_in_words(folder))
-    talk(f"the same as a page: {save_report(folder, attempt, made)}")
+    made = _report_at_the_end(world, watch, ending)
+    if watch.array:
+        talk(tasks_in_words(ending.tasks))
     return ending.code, made, ending.told_by
 
 
-def worst_attempt(folder: Path) -> AttemptFolder | None:
-    """The attempt that a report is about: of an array the first task that failed, else the last."""
-    found = last_attempts(attempts(folder))
-    failed = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    chosen = failed or found[-1:]
-    return chosen[0] if chosen else None
-
-
-def _tasks_in_words(folder: Path) -> str:
-    found = last_attempts(attempts(folder))
-    bad = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    words = f"{len(found) - len(bad)} of {len(found)} array tasks ended well"
-    return words + (f"; not {', '.join(str(attempt.task) for attempt in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
-
-
-def fetch_missing(world: World, folder: Path) -> None:
-    """After the end: over SSH the logs of the hosts that a job's own gather missed, of every attempt that is over."""
-    for attempt in last_attempts(attempts(folder)):
-        if attempt.start is not None and load_bundle(attempt.path, attempt.hosts).missing:
-            fetch(world, attempt)
-
-
-def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
-    """Run it; on Ctrl-C or a hang-up nothing is cancelled, and no pin stays behind."""
-    before = signal.signal(signal.SIGHUP, _hang_up)
+def _report_at_the_end(world: World, watch: Follower, ending: Ending) -> JobReport | None:
+    """Shown and saved. What goes wrong here is told: the job's exit code is not to be lost for it."""
+    made, runs = None, last_runs(attempts(watch.folder, watch.job_id))
     try:
-        return work()
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        fetch_missing(world, runs)
+    except (SlurmError, ParseError, DiskError) as error:
+        talk(f"the logs that are missing could not be fetched: {error}")
+    try:
+        worst = _worst(runs)
+        job = ending.job if ending.job is not None and not watch.array else look_up(world, watch.job_id, watch.folder, worst)
+        made = report_of(watch.folder, worst, job)
+        tell(job_text(made, terminal_width()))
+        talk(f"the same as a page: {save_report(watch.folder, worst, made)}")
+    except (ParseError, DiskError) as error:
+        talk(f"{error}")
+    return made
+
+
+def _worst(runs: Sequence[AttemptFolder]) -> AttemptFolder | None:
+    """The run that a report is about: of an array the first task that failed, else the last."""
+    return next((run for run in runs if run.end is None or run.end.code), runs[-1] if runs else None)
+
+
+def tasks_in_words(codes: Mapping[int, int]) -> str:
+    """`3 of 4 array tasks ended well; not 2`, from each task's exit code."""
+    bad = [str(task) for task, code in sorted(codes.items()) if code]
+    words = f"{len(codes) - len(bad)} of {len(codes)} array tasks ended well"
+    return words + (f"; not {', '.join(bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+
+
+def fetch_missing(world: World, runs: Sequence[AttemptFolder]) -> None:
+    """After the end: over SSH the logs of the hosts that a run's own gather missed."""
+    for run in runs:
+        if run.start is not None and not all(has_archive(run.path, host) for host in run.hosts):
+            fetch(world, run)
+
+
+def _interruptible(watch: Follower, work: Callable[[], Ending | None], signals: SignalsDeferred | None = None) -> Ending | None:
+    """Run it; on Ctrl-C, a hang-up or TERM (or when one came before, see `signals`) nothing is cancelled, and no pin stays behind."""
+    before = {name: handler for name in STOPS if (handler := signal.getsignal(name)) is not signal.SIG_IGN}  # nohup stays nohup
+    ending = None
+    try:
+        for name in before:
+            signal.signal(name, _leave)
+        leave = bool(signals and signals.came)
+        if not leave:
+            ending = work()
+    except Left:
+        leave = True
+    if leave:
+        for name in STOPS:  # a second one, while the pin is being lifted, changes nothing
+            signal.signal(name, signal.SIG_IGN)
         watch.lift_pin()
+        if signals:
+            signals.came.clear()
         return None
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    for name, handler in before.items():
+        signal.signal(name, handler)
+    if signals:
+        signals.release()
+    return ending
 
 
 def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) -> Path:
@@ -155,8 +196,12 @@ def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) 
     return page
 
 
-def look_up(world: World, job_id: str) -> Job:
-    """What Slurm, or its accounting, still knows of a job."""
+def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | None) -> Job:
+    """What Slurm, or its accounting, still knows of a job: of the one whose attempt this is, where there is one (an array's task, a run
+    that was started by hand)."""
+    if attempt is not None:
+        plan = load_plan(folder)
+        job_id = f"{attempt.job_id}_{attempt.task}" if plan is not None and plan.request.array else attempt.job_id
     try:
         job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
     except SlurmError as error:
@@ -167,8 +212,9 @@ def look_up(world: World, job_id: str) -> Job:
 
 def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
     """Over SSH the logs of every host that the job's own gather has not brought home: all of them, while the job lives."""
-    limits = LogLimits(archive_bytes=world.settings.number("logs.max_host_mib") * MIB)
-    if attempt.start is None or not world.settings.flag("ssh.enabled"):
+    settings = settings_of(world, attempt.path.parent)
+    limits = LogLimits(archive_bytes=settings.number("logs.max_host_mib") * MIB)
+    if attempt.start is None or not settings.flag("ssh.enabled"):
         return load_bundle(attempt.path, attempt.hosts, limits=limits)
     nodes = world.slurm.nodes()
     return collect(
@@ -176,7 +222,7 @@ def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], N
         attempt.hosts,
         {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
         attempt.start.log_dir,
-        settings=ssh_settings(world.settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
+        settings=ssh_settings(settings, user=user_name(), home=str(home_folder()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
         progress=progress,
     )

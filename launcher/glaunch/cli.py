@@ -3,22 +3,29 @@
 Each module of `commands/` holds one click command named `command`; it is imported when it is asked for: `glaunch --help` stays quick.
 """
 
+import contextlib
+import errno
 import os
+import re
+import shutil
 import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from glaunch import __version__
-from glaunch.errors import GlaunchError
+from glaunch.errors import GlaunchError, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Launch": {
-        "run": "Place, submit and follow a job (the verb that is meant when none is given).",
+        "run": "Place, submit and follow a job; what is meant when no verb is given.",
         "plan": "Show all that `run` would submit, and submit nothing.",
     },
     "Follow": {
@@ -37,11 +44,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "The whole of glaunch once, on a sandbox of 16 nodes.",
     },
 }
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What a disk, or the device behind stdout, says when it takes no more: no fault of glaunch."""
 VERBS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 EXAMPLES = """\
 Examples:
   glaunch train.py -n 64                     64 ranks on the 64 GPUs that the network serves best
-  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3  options before the script: all after it are the script's
+  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3 options before the script: all after it are the script's
   glaunch plan train.py -n 64                what would be submitted, and why
   glaunch logs -f                            follow the last job again
 """
@@ -62,7 +71,19 @@ class Verbs(click.Group):
         return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_verb(args)) if args else super().parse_args(ctx, ["--help"])
+        if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused
+            return super().parse_args(ctx, with_verb(args) if args else args)
+        _refuse_mistyped(args)
+        return super().parse_args(ctx, with_verb(as_help(args)) if args else ["--help"])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Verbs, and files, since a script is as good as a verb; no command is loaded for it, and the cluster is not asked."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        return verbs or [CompletionItem(incomplete, type="file")]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in SECTIONS.items():
@@ -72,6 +93,13 @@ class Verbs(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
         formatter.write(EXAMPLES)
+
+
+def as_help(args: list[str]) -> list[str]:
+    """`help`, `help VERB` as everybody types them, unless a program of that name is meant (./help)."""
+    if args[:1] != ["help"]:
+        return args
+    return [*(word for word in args[1:2] if word in VERBS), "--help"]
 
 
 def with_verb(args: list[str]) -> list[str]:
@@ -92,6 +120,18 @@ def with_verb(args: list[str]) -> list[str]:
     return [*args[:at], "run", *args[at:]]
 
 
+def _refuse_mistyped(args: list[str]) -> None:
+    """A first word that is nearly a verb, and no program and no file here, is a verb with a slip in it."""
+    word = args[0] if args else ""
+    if word in VERBS or not re.fullmatch(r"[a-z]+", word):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, 1, 0.7)
+    if near and not os.path.exists(word) and not shutil.which(word):
+        raise UsageError(f"{word!r} is no verb of glaunch, and no program on PATH or here", hint=f"did you mean: glaunch {near[0]}")
+
+
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="glaunch %(version)s")
 @click.option("--snapshot", metavar="DIR", help="Read a capture (`glaunch snapshot DIR`) instead of a cluster.")
@@ -109,9 +149,9 @@ def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code: the only place that catches."""
     sys.excepthook = _bug
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
-        # Bytes that are no UTF-8 (a job's output, a file name) pass through instead of ending glaunch.
-        sys.stdout.reconfigure(errors="surrogateescape")
-        sys.stderr.reconfigure(errors="surrogateescape")
+        # Bytes that are no UTF-8 (a job's output, a file name) pass through, and a terminal of another encoding is no fault of anybody.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except click.exceptions.Abort:
@@ -126,13 +166,35 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        with contextlib.suppress(OSError):
+            click.echo(f"glaunch: nothing more can be written: {error.strerror}", err=True)
+        code = 1
+    _last_words()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _last_words() -> None:
+    """Write out what is still held back; where that cannot be, the interpreter must not try once more and end with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # closed from the start (`>&-`) there is none
+            _flush(stream)
+
+
+def _flush(stream: TextIOWrapper) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
+    if issubclass(kind, KeyboardInterrupt):
+        raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)
     else:

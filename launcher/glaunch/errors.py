@@ -38,6 +38,10 @@ class ParseError(GlaunchError):
         self.expected = expected
 
 
+class DiskError(GlaunchError):
+    """A file cannot be read or written: a full disk, a used-up quota, a folder that is closed."""
+
+
 class NeverFits(GlaunchError):
     """The request is more than this cluster or a limit of it can ever give; the message names the limit."""
 
@@ -55,9 +59,3 @@ class ControllerSilent(SlurmError):
     """The controller did not answer in time: what happened is unknown, and nothing was tried again."""
 
     exit_code = 5
-
-
-class PartlyDone(GlaunchError):
-    """Done for some hosts; the missing ones are named."""
-
-    exit_code = 4

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from glaunch.errors import ConfigError, GlaunchError, ParseError
+from glaunch.errors import ConfigError, GlaunchError
 from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document, fabric_from_json
 from glaunch.network import Network
 from glaunch.network_json import network_document, network_from_json
+from glaunch.parsers.json_text import read_json
 from glaunch.parsers.name_map import NameMap, parse_name_map
 from glaunch.parsers.opensm import parse_lfts
 from glaunch.parsers.topology_source import Source, parse_source
@@ -54,26 +55,18 @@ def read_text(path: Path) -> str:
         raise GlaunchError(f"{path}: cannot be read ({error.strerror})", hint=f"ls -l {path}") from error
 
 
-def saved_fabric(settings: Settings) -> Fabric | None:
-    """The site's saved fabric without its network, quick to read; None where `fabric.topology` names none.
+def saved_fabric(settings: Settings) -> Fabric:
+    """The site's saved fabric, which `fabric.topology` names, without its network: quick to read.
 
-    Raises ConfigError where it names what is not there, ParseError for what is no fabric.
+    Raises ConfigError where nothing is there, ParseError for what is no fabric.
     """
-    named = settings.text("fabric.topology")
-    return None if not named else load(Path(named), settings.where("fabric.topology"))
-
-
-def load(path: Path, where: str = "") -> Fabric:
-    """A saved fabric without its network."""
+    path = Path(settings.text("fabric.topology"))
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        message = f"{where + ': ' if where else ''}{path}: cannot be read ({error.strerror})"
+        message = f"{settings.where('fabric.topology')}: {path}: cannot be read ({error.strerror})"
         raise ConfigError(message, hint=f"glaunch topo import --output {path} FILE…") from error
-    try:
-        return fabric_from_json(json.loads(text), where=f"{path}:1")
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{path}:{bad.lineno}", text.splitlines()[bad.lineno - 1], "JSON") from bad
+    return fabric_from_json(read_json(text, where=str(path)), where=f"{path}:1")
 
 
 def _network_path(path: Path) -> Path:
@@ -85,11 +78,7 @@ def _with_network(fabric: Fabric, path: Path) -> Fabric:
     beside = _network_path(path)
     if fabric.network is not None or not beside.is_file():
         return fabric
-    text = read_text(beside)
-    try:
-        return replace(fabric, network=network_from_json(json.loads(text), where=f"{beside}:1"))
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{beside}:{bad.lineno}", text.splitlines()[bad.lineno - 1], "JSON") from bad
+    return replace(fabric, network=network_from_json(read_json(read_text(beside), where=str(beside)), where=f"{beside}:1"))
 
 
 def save(fabric: Fabric, path: Path) -> tuple[Path, ...]:

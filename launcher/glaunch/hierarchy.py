@@ -49,7 +49,7 @@ def fabric_of(network: Network) -> Fabric:
     while spread.grow():
         pass
     domain_of = {leaf: leaves[0] for leaves in domains for leaf in leaves}
-    notes = (*network.notes, *_unplaced(network), *_irregular(network, home, domain_of), *spread.notes)
+    notes = (*network.notes, *_unplaced(network), *_irregular(network, home, domain_of), *_planes(network, spread.units), *spread.notes)
     return _written(network, spread, hosts_above, notes)
 
 
@@ -67,6 +67,23 @@ def _irregular(network: Network, home: Mapping[str, str], domain_of: Mapping[str
     for nodes, words in zip((several, fewer), what, strict=True):
         if nodes:
             yield f"{len(nodes)} {'node has' if len(nodes) == 1 else 'nodes have'} {words}, such as {min(nodes, key=natural_key)}"
+
+
+def _planes(network: Network, islands: Iterable[_Unit]) -> Iterator[str]:
+    """A note on each island whose leaf domains do not hang on the same planes (networks of switches that no cable joins)."""
+    planes = _Groups(network.switch_neighbours)
+    for switch, neighbours in network.switch_neighbours.items():
+        for other in neighbours:
+            planes.join(switch, other)
+    for island in islands:
+        waiting, on = [island], set()
+        while waiting:
+            unit = waiting.pop()
+            waiting.extend(unit.below)
+            if not unit.below:
+                on.add(frozenset(map(planes.of, unit.switches)))
+        if len(on) > 1:
+            yield f"below {network.label[_first(island)]} not all leaf domains hang on the same planes: some nodes may not reach each other"
 
 
 def rail_of_leaf(network: Network) -> Mapping[str, int]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -42,6 +41,10 @@ class Request:
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+    inherited: tuple[str, ...] = ()
+    """Variables of the caller's environment that said what the line did not: `SBATCH_PARTITION=gpu`."""
+    unused: tuple[str, ...] = ()
+    """Those that would contradict the plan and are left out of the job's environment."""
 
 
 FIELDS = MappingProxyType(
@@ -68,13 +71,26 @@ FIELDS = MappingProxyType(
 """sbatch's long option → the field of a Request that says the same."""
 DECIDED = frozenset(
     {"chdir", "error", "export-file", "nodefile", "nodes", "ntasks", "open-mode", "output", "parsable", "test-only", "wait", "wrap"}
+    | {"clusters", "distribution", "input"}
 )
 """sbatch options that glaunch decides itself; handed through, they would break the job's folder or the order."""
+PER_NODE = frozenset({"gpus", "gpus-per-socket", "gpus-per-task", "ntasks-per-gpu", "tres-per-task"})
+"""Other ways to ask for GPUs; Slurm refuses them beside the one that a plan is made with."""
 
 
 def asks(request: Request, name: str) -> bool:
     """Whether a request says anything about sbatch's option `name` (long, without dashes)."""
     return name in dict(request.sbatch) or (name in FIELDS and getattr(request, FIELDS[name]) not in {None, False})
+
+
+def apart(name: str, value: str | None) -> tuple[tuple[str, str | None], ...]:
+    """An option of sbatch as the ones that it means: `gres=gpu:h100:4,nvme:1` is `gpus-per-node=h100:4` and `gres=nvme:1`."""
+    if name != "gres" or not value:
+        return ((name, value),)
+    words = value.split(",")
+    gpus = tuple(("gpus-per-node", word.partition(":")[2] or "1") for word in words if word.partition(":")[0] == "gpu")
+    others = ",".join(word for word in words if word.partition(":")[0] != "gpu")
+    return (*gpus, (name, others)) if others else gpus
 
 
 def with_option(request: Request, name: str, value: str | None) -> Request:
@@ -84,6 +100,8 @@ def with_option(request: Request, name: str, value: str | None) -> Request:
     """
     if name in DECIDED:
         raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+    if name in PER_NODE:
+        raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
     field = FIELDS.get(name)
     if field is None or (field == "exclusive" and value is not None):
         return replace(request, sbatch=(*request.sbatch, (name, value)))
@@ -122,8 +140,8 @@ class Words:
 
     own: tuple[str, ...]
     command: tuple[str, ...]
-    options_first: bool
-    """True when glaunch's options stood before the script, so that all after it is the script's."""
+    late: tuple[str, ...] = ()
+    """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
 
 
 def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
@@ -137,18 +155,20 @@ def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
     """
     own, at = _take(words, 0, takes_value)
     if at < len(words) and words[at] == "--":
-        return Words(own, tuple(words[at + 1 :]), bool(own))
+        return Words(own, tuple(words[at + 1 :]))
     if at < len(words) and words[at].startswith("-") and words[at] != "-":
         raise UsageError(f"{words[at]!r} is no option of glaunch", hint=_near(words[at], takes_value))
     if at == len(words):
-        return Words(own, (), bool(own))
+        return Words(own, ())
     script, at = words[at], at + 1
     if own:
-        return Words(own, (script, *words[at:]), True)
+        return Words(own, (script, *words[at:]))
     own, at = _take(words, at, takes_value)
     if at < len(words) and words[at] == "--":
-        at += 1
-    return Words(own, (script, *words[at:]), False)
+        return Words(own, (script, *words[at + 1 :]))
+    known = {name for name in takes_value if name.startswith("--") or not own}
+    late = tuple(word for word in words[at:] if word.partition("=")[0] in known)
+    return Words(own, (script, *words[at:]), late)
 
 
 def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tuple[tuple[str, ...], int]:
@@ -168,6 +188,8 @@ def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tup
 
 
 def _near(word: str, takes_value: Mapping[str, bool]) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(word.partition("=")[0], takes_value, 1)
     known = f"did you mean {close[0]}? " if close else ""
     key = word.lstrip("-") or "KEY"

@@ -90,7 +90,7 @@ _KEYS = (
     Key("fabric.fail_fast", "flag", False,
         "On InfiniBand and RoCE: a job without working RDMA stops at its start instead of falling back to TCP."),
     Key("fabric.topology", "path", "",
-        "The site's own fabric, as `glaunch topo import` saved it: it counts beside Slurm's topology. Empty: Slurm's alone.",
+        "The site's own fabric, as `glaunch topo import FILE` saved it: it counts beside Slurm's topology. Empty: Slurm's alone.",
         per_partition=False),
     Key("environment.set", "table", _EMPTY,
         "Variables for every job: `NAME: value`, or `NAME: {value: …, reason: …}`; null takes a name back."),

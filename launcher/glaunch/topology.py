@@ -23,7 +23,7 @@ def fabric_of_files(paths: Iterable[Path], names: Path | None = None) -> Fabric:
 def site_fabric(world: World) -> Fabric:
     """What the site has: the saved fabric with its network, beside Slurm's topology. Raises UsageError where there is neither."""
     named = world.settings.text("fabric.topology") if not world.captured else ""
-    slurm = parse_topology(world.slurm.topology_text(), where="scontrol show topology")
+    slurm = parse_topology(world.slurm.answer("topology"), where="scontrol show topology")
     if named:
         saved = fabric_of_files([Path(named)])
         return saved if slurm is None else beside_slurm(saved, slurm)

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pty
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def test_killed_between_submit_and_record_the_next_status_finds_the_job(ada: Use
     until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
     launch.communicate(timeout=30)
-    (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
+    queue = ada.run("squeue", "-h", "-o", "%i %T %o").stdout
+    assert len(queue.splitlines()) == 1, queue
+    job_id = queue.split()[0]
     found = ada.glaunch("status")
     assert f"was submitted as job {job_id}" in found.stderr
     assert re.search(rf"^{job_id} .*(waits|prepared|runs)", found.stdout, re.M)
@@ -82,6 +85,8 @@ def test_a_three_task_array_runs_each_task_once(ada: User) -> None:
     for attempt in found:
         assert [place.host for place in attempt.ranks] == [host for host in attempt.hosts for _ in range(8)]
     assert "3 of 3 array tasks ended well" in done.stderr
+    assert f"job {job_id_of(done)}_3 (prog) is done" in done.stderr, "the report is about the task whose folder it shows"
+    assert f"job {job_id_of(done)}_1 (prog) is done" in ada.glaunch("report", f"{job_id_of(done)}_1").stdout
     assert len(re.findall(r"^\[2\] \d+: rank", done.stdout, re.M)) == 8
 
 
@@ -116,6 +121,8 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     argv = ada.box.argv(["glaunch", "./prog.sh", "-n", "8", "--env", "SLEEP=6"], "ada")
     process, terminal = pty.fork()
     if process == 0:
+        # ^C is for glaunch, which has it back; the end of what enters the sandbox would add a TERM
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
     until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
@@ -134,3 +141,28 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     assert done.code == 0, done.stderr
     assert "rank 0 of 8" in done.stdout
     assert ada.job(job_id)["JobState"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("name", ["INT", "HUP", "TERM"])
+def test_a_signal_while_sbatch_is_asked_leaves_a_job_without_a_pin(ada: User, name: str) -> None:
+    ada.box.exec(["scontrol", "update", "PartitionName=gpu", "State=DOWN"])
+    ada.write("bin/sbatch", SLOW_SBATCH.replace("sleep 5", "sleep 1"))
+    (ada.home / "submitted").unlink(missing_ok=True)
+    env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
+    until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
+    ada.box.exec(["kill", f"-{name}", (ada.home / "pid").read_text().strip()])
+    _, stderr = launch.communicate(timeout=30)
+    (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
+    assert launch.returncode == 130
+    assert f"back: glaunch logs -f {job_id}" in stderr.decode()
+    assert ada.job(job_id)["ReqNodeList"] == "(null)"
+
+
+def test_under_nohup_a_hang_up_is_nothing(ada: User) -> None:
+    line = "echo $$ >$HOME/pid; exec nohup glaunch ./prog.sh -n 8 --env SLEEP=3 --env FAIL=1 --env CODE=7"
+    launch = ada.box.popen(["sh", "-c", line], "ada")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    ada.box.exec(["kill", "-HUP", (ada.home / "pid").read_text().strip()])
+    launch.communicate(timeout=60)
+    assert launch.returncode == 7

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plans import TEMPLATES
 
-from glaunch.rundir import load_manifest
+from glaunch.bundle import read_rows
 
 NODE = TEMPLATES / "node"
 HOSTILE = "with 'blank' \"$(id)\" %j b\\n ü x=1"
@@ -336,7 +336,7 @@ def gather(attempt: Path, logs: Path | str, cap: int = 10**6, *more: str) -> dic
     done = sh("gather.sh", attempt, cap, *more, env={"GLAUNCH_LOG_DIR": str(logs), "SLURMD_NODENAME": "n003"})
     assert (done.returncode, done.stderr) == (0, "")
     (attempt / "manifest.jsonl").write_text(done.stdout)
-    assert len(load_manifest(attempt)) == 1
+    assert len(read_rows(attempt)) == 1
     line: dict[str, object] = json.loads(done.stdout)
     left = [path.name for path in (attempt / "logs").iterdir()]
     assert left in ([], ["n003.tar.gz"]), "nothing half done stays"
@@ -425,6 +425,12 @@ def test_limit_returns_before_the_end_and_sees_a_raised_one(tmp_path: Path) -> N
     done = sh("limit.sh", 3, env={**env, "COUNT": str(tmp_path / "count"), "SLURM_JOB_ID": "7"})
     assert done.returncode == 0
     assert (tmp_path / "count").read_text().strip() == "3"
+
+
+def test_limit_asks_for_its_own_task_of_an_array(tmp_path: Path) -> None:
+    env = programs(tmp_path / "bin", scontrol=f'printf "%s\\n" "$*" >{tmp_path}/asked')
+    sh("limit.sh", 3, env={**env, "SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"})
+    assert (tmp_path / "asked").read_text() == "--local show job 12_3\n"
 
 
 @pytest.mark.parametrize("end", ["Unknown", ""])

@@ -2,15 +2,13 @@
 
 import click
 
-from glaunch.errors import UsageError
-
 HELP = """Cancel jobs that you launched with glaunch, by job id (also of an array task), name or submission id.
 
 \b
 Examples:
   glaunch cancel 4711
   glaunch cancel 4712_3          one task of an array
-  glaunch cancel train -y        without asking which one was meant
+  glaunch cancel train           the last one of that name
 """
 
 
@@ -18,19 +16,20 @@ Examples:
 @click.argument("jobs", nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> int:
     from glaunch import pipeline
-    from glaunch.commands.looking import the_one
-    from glaunch.recover import reconcile
+    from glaunch.commands.looking import launches, the_job
     from glaunch.talk import talk
 
     world = pipeline.open_world()
-    submissions = reconcile(world.slurm, world.history)
+    submissions = launches(world)
     ids = []
     for word in jobs:
-        submission = the_one(submissions, word)
-        if not submission.job_id:
-            raise UsageError(f"{word}: no job id is known for it ({submission.detail or submission.state})", hint="glaunch status")
-        ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
-    world.slurm.cancel(ids)
+        submission = the_job(submissions, word)
+        if submission.state == "over":
+            talk(f"job {submission.job_id} is over: {submission.detail}")
+        else:
+            ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
+    if ids:
+        world.slurm.cancel(ids)
     for job_id in ids:
         talk(f"job {job_id}: asked Slurm to cancel it")
     return 0

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.checkup import Checkup, count
+from glaunch.doctor.checkup import Checkup
 from glaunch.fabric import Block, Fabric
+from glaunch.units import plural
 
 MAX_DOUBLINGS = 15
 """**Source:** topology.conf(5), BlockSizes: every size is the base one times a power of two; topology/block takes 2^15 at most."""
@@ -51,7 +52,7 @@ def _small(checkup: Checkup, fabric: Fabric, known: frozenset[str] | None) -> It
             yield checkup.finding(
                 "GL433",
                 "error",
-                f"block {block.name} has {count(there, 'node')}, fewer than the base block of {base}: "
+                f"block {block.name} has {plural(there, 'node')}, fewer than the base block of {base}: "
                 "before Slurm 25.05 slurmctld does not start",
                 block.where or fabric.source,
                 f"{block.name}: {there}",

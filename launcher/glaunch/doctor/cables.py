@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.doctor.checkup import Checkup, some
 from glaunch.fabric import Fabric
 from glaunch.hierarchy import rail_of_leaf
 from glaunch.hostlist import natural_key
 from glaunch.network import HCA, SWITCH, Device, Link, Network
+from glaunch.units import plural
 
 
 def tier_of_switch(network: Network, fabric: Fabric) -> Mapping[str, int]:
@@ -36,7 +37,7 @@ def cable_findings(checkup: Checkup) -> Iterator[Finding]:
     lonely = [link for link in network.links if link.sides == 1]
     if lonely:
         first = between(network, lonely[0])
-        title = f"{count(len(lonely), 'cable')} {'is' if len(lonely) == 1 else 'are'} shown by one end only, such as {first}"
+        title = f"{plural(len(lonely), 'cable')} {'is' if len(lonely) == 1 else 'are'} shown by one end only, such as {first}"
         yield checkup.finding(
             "GL424", "note", title, lonely[0].where, first, "the dump is cut, or was made while the fabric changed: make it again"
         )
@@ -136,7 +137,7 @@ def _lacking(checkup: Checkup, network: Network, switch: str, above: str, usual:
     at = f", on port {', '.join(free)}" if free else ""
     open_port = next((port for port in network.open_ports if port.device == switch and port.port in free), None)
     where = open_port.where if open_port is not None else network.by_id[switch].where
-    title = f"{label} has {count(has, 'cable') if has else 'no cable'} to {other}; its siblings have {usual}{at}"
+    title = f"{label} has {plural(has, 'cable') if has else 'no cable'} to {other}; its siblings have {usual}{at}"
     advice = (
         f"is it plugged, and is its port on? iblinkinfo -S {switch}" if switch.startswith("0x") else "is it plugged, and is its port on?"
     )

@@ -112,8 +112,3 @@ def some(names: Iterable[str], most: int = 120) -> str:
     """Names as a hostlist in natural order; of a long one its beginning."""
     text = fold(sorted(names, key=natural_key))
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """`1 node`, `12 nodes`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.doctor.checkup import Checkup, some
 from glaunch.fabric import Fabric
 from glaunch.network import Network
+from glaunch.units import plural
 
 
 def name_findings(checkup: Checkup) -> Iterator[Finding]:
@@ -45,7 +46,7 @@ def _missing(checkup: Checkup, source: Fabric | Network, has: frozenset[str], sl
     yield checkup.finding(
         "GL401",
         "warning",
-        f"{count(len(lacking), 'node')} of Slurm's {'is' if len(lacking) == 1 else 'are'} not in {source.source}: {some(lacking)}",
+        f"{plural(len(lacking), 'node')} of Slurm's {'is' if len(lacking) == 1 else 'are'} not in {source.source}: {some(lacking)}",
         source.source,
         f"NodeName={lacking[0]} State={slurm[lacking[0]]} (scontrol show node), and no line with {lacking[0]}",
         "is it up and cabled, or called otherwise? glaunch topo import --names FILE gives devices their nodes' names"
@@ -71,10 +72,10 @@ def _unknown(checkup: Checkup, fabric: Fabric, known: frozenset[str]) -> Iterato
         switch, first = lines[0]
         is_are = "is no node" if len(names) == 1 else "are no nodes"
         if in_blocks:
-            code, title = "GL434", f"padding: {count(len(names), 'name')} in blocks {is_are} of Slurm's: {some(names)}"
+            code, title = "GL434", f"padding: {plural(len(names), 'name')} in blocks {is_are} of Slurm's: {some(names)}"
             advice = "take them out: a block with fewer nodes, or with none, keeps its place by itself"
         else:
-            code, title = "GL402", f"{count(len(names), 'name')} {is_are} of Slurm's: {some(names)}"
+            code, title = "GL402", f"{plural(len(names), 'name')} {is_are} of Slurm's: {some(names)}"
             advice = _meant(names, known) or "take them out; up to Slurm 22.05 powered-down cloud nodes are hidden and may be meant"
         yield checkup.finding(code, "warning", title, switch.where or fabric.source, f"{switch.name}: {first}", advice)
 
@@ -104,7 +105,7 @@ def _unknown_hosts(checkup: Checkup, network: Network, known: frozenset[str]) ->
         yield checkup.finding(
             "GL402",
             "note" if len(others) < len(network.hosts) else "warning",
-            f"{count(len(others), 'host')} on the cables {'is no node' if len(others) == 1 else 'are no nodes'} of Slurm's: {some(others)}",
+            f"{plural(len(others), 'host')} with cables {'is no node' if len(others) == 1 else 'are no nodes'} of Slurm's: {some(others)}",
             device.where or network.source,
             f"{device.host} {device.name}".strip(),
             "storage and management hosts are none; for nodes of another name: glaunch topo import --names FILE",
@@ -128,7 +129,7 @@ def _twice(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
         yield checkup.finding(
             "GL403",
             "warning",
-            f"{count(len(twice), 'node')} {'stands' if len(twice) == 1 else 'stand'} in {place}: {some(twice)}",
+            f"{plural(len(twice), 'node')} {'stands' if len(twice) == 1 else 'stand'} in {place}: {some(twice)}",
             fabric.by_name[named[-1]].where or fabric.source,
             f"{named[-1]}: {twice[0]}",
             "leave each node below one leaf: Slurm counts it in all of them, and glaunch in the first",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from glaunch.diagnosis.finding import Finding
 from glaunch.doctor.cables import tier_of_switch
-from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.doctor.checkup import Checkup, some
 from glaunch.network import ENGINE
+from glaunch.units import plural
 
 MORE = 1.25
 """A switch is told by name when its ratio is this much above that of its tier: one cable less of eight is told as a cable (GL421)."""
@@ -69,7 +70,7 @@ def subscription_findings(checkup: Checkup) -> Iterator[Finding]:
         usual = Counter(round(one.ratio, 2) for one in switches).most_common(1)[0][0]
         alike = [one for one in switches if round(one.ratio, 2) == usual]
         first = alike[0]
-        kind = count(len(alike), "leaf", "leaves") if tier == 0 else f"{count(len(alike), 'switch', 'switches')} of tier {tier}"
+        kind = plural(len(alike), "leaf", "leaves") if tier == 0 else f"{plural(len(alike), 'switch', 'switches')} of tier {tier}"
         sums = f"{first.switch}: {first.down:g} {first.unit} down, {first.up:g} {first.unit} up"
         where = network.by_id[network.id_of[first.switch]].where or network.source
         if usual > 1:

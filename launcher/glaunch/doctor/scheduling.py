@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from glaunch.cluster import Cluster
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.doctor.checkup import Checkup, some
 from glaunch.fabric import Fabric
+from glaunch.units import plural
 
 NO_TOPOLOGY = frozenset({"", "none", "default", "flat"})
 """Plugins that place by no topology: `none` up to 23.02, `default` up to 24.11, then `flat`. **Source:** slurm.conf(5), TopologyPlugin."""
@@ -76,7 +77,7 @@ def _weights(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Fin
         yield checkup.finding(
             "GL430",
             "warning",
-            f"partition {partition.name}: Slurm takes the {count(len(groups[low]), 'node')} of Weight {low} before those of "
+            f"partition {partition.name}: Slurm takes the {plural(len(groups[low]), 'node')} of Weight {low} before those of "
             f"{', '.join(map(str, rest))}, on whatever leaves they are",
             "scontrol show node",
             f"{some(groups[low], 60)} Weight={low}; {some(groups[rest[0]], 60)} Weight={rest[0]}",

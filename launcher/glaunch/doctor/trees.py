@@ -4,8 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.checkup import Checkup, count, some
+from glaunch.doctor.checkup import Checkup, some
 from glaunch.fabric import Dispute, Fabric
+from glaunch.units import plural
 
 _MEANING = {
     "leaf": ("GL414", "warning", "the sources put nodes below different leaves"),
@@ -51,14 +52,14 @@ def _islands(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
         yield checkup.finding(
             "GL410",
             "warning",
-            f"partition {name} lies on {count(len(touched), 'island')} that nothing joins, the largest of {count(largest, 'node')}: "
+            f"partition {name} lies on {plural(len(touched), 'island')} that nothing joins, the largest of {plural(largest, 'node')}: "
             f"a job of more waits for ever ({roots})",
             where,
             line,
             "join them by a switch above if they are cabled to each other, else give each island its own partition",
         )
     else:
-        yield checkup.finding("GL410", "note", f"{count(len(fabric.roots), 'island')} that nothing joins: {roots}", where, line, "")
+        yield checkup.finding("GL410", "note", f"{plural(len(fabric.roots), 'island')} that nothing joins: {roots}", where, line, "")
 
 
 def _uneven(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
@@ -71,7 +72,7 @@ def _uneven(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
     usual = max(sizes, key=lambda size: (len(sizes[size]), size))
     others = [name for size, names in sorted(sizes.items()) if size != usual for name in names]
     words = ", ".join(
-        f"{count(len(names), 'leaf', 'leaves')} of {size}" for size, names in sorted(sizes.items(), key=lambda one: -len(one[1]))[:6]
+        f"{plural(len(names), 'leaf', 'leaves')} of {size}" for size, names in sorted(sizes.items(), key=lambda one: -len(one[1]))[:6]
     )
     odd = fabric.by_name[others[0]]
     yield checkup.finding(
@@ -79,7 +80,7 @@ def _uneven(checkup: Checkup, fabric: Fabric) -> Iterator[Finding]:
         "note",
         f"leaves of uneven size: {words} (not of {usual}: {some(others)})",
         odd.where or fabric.source,
-        f"{odd.name}: {count(len(odd.nodes), 'node')}",
+        f"{odd.name}: {plural(len(odd.nodes), 'node')}",
         "is a node missing there, or does a leaf stand for two?",
     )
 

@@ -4,15 +4,12 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, hidden_nodes
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.parsers.slurm_config import parse_config, parse_version
 from glaunch.parsers.slurm_nodes import parse_nodes
@@ -65,6 +62,8 @@ class Kept:
         """Keep an answer: written beside the old one and put in its place in one step, mode 0600."""
         if not self._key:
             return
+        import tempfile
+
         document = {"schema": SCHEMA, "key": self._key, "question": question, "taken_at_s": answer.taken_at_s, "text": answer.text}
         packed = zlib.compress(json.dumps(document).encode(), level=1)
         temporary = ""
@@ -100,30 +99,30 @@ def cluster_key(environ: Mapping[str, str], candidates: Iterable[str] = CONFIGUR
     return ""
 
 
-def read_cluster(
-    gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, with_config: bool = True, nodes_max_age_s: float = 0.0
-) -> tuple[Cluster, str]:
+def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, nodes_max_age_s: float = 0.0) -> tuple[Cluster, str]:
     """(the cluster, its topology as Slurm's own text, "" for none). Questions are asked side by side; what is kept is not asked.
 
-    Cold: nodes 2, partitions 1, topology 1, reservations 1 (and config 2) RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how
-    old the nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Without `with_config` the
-    configuration is there only when it is kept. Raises what SlurmCommands raises.
+    Cold: nodes 2, partitions 1, topology 1, reservations 1, config 2 RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how old the
+    nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Raises what SlurmCommands raises.
     """
     limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
     old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
-    wanted = [question for question in limits if question not in old and (with_config or question != "config")]
+    wanted = [question for question in limits if question not in old]
     fresh = _asked(gateway.answer, wanted, now_s)
     for question, answer in fresh.items():
         if kept and limits[question] > 0:
             kept.put(question, answer)
     answers = {**old, **fresh}
-    config = parse_config(answers["config"].text) if "config" in answers else MappingProxyType({})
+    nodes, partitions = parse_nodes(answers["nodes"].text), parse_partitions(answers["partitions"].text)
+    if not nodes.names:
+        nodes = hidden_nodes(tuple(dict.fromkeys(name for partition in partitions for name in partition.nodes)))
+    config = parse_config(answers["config"].text)
     cluster = Cluster(
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),
         taken_at_s=answers["nodes"].taken_at_s,
-        nodes=parse_nodes(answers["nodes"].text),
-        partitions=parse_partitions(answers["partitions"].text),
+        nodes=nodes,
+        partitions=partitions,
         reservations=parse_reservations(answers["reservations"].text),
         config=config,
     )
@@ -131,5 +130,9 @@ def read_cluster(
 
 
 def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
+    if len(questions) == 1:
+        return {questions[0]: Answer(ask(questions[0]), now_s)}
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
         return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}

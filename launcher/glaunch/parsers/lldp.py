@@ -3,12 +3,12 @@
 **Source:** lldpctl(8), -f.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from glaunch.errors import ParseError
 from glaunch.network import HCA, SWITCH, Device, Link, Network, NetworkBuilder
+from glaunch.parsers.json_text import read_json
 
 _SWITCHING = frozenset({"Bridge", "Router"})
 
@@ -21,10 +21,7 @@ def parse_lldp(text: str, *, where: str, host: str) -> Network:
     host of one text is a switch in another. Rates are not in it.
     Raises ParseError for what is no such JSON; no neighbours at all is a network with nothing but the host.
     """
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{where}:{bad.lineno}", text.splitlines()[bad.lineno - 1] if text else "", "JSON (lldpctl -f json)") from bad
+    data = read_json(text, where=where)
     builder = NetworkBuilder(where, both_sides=False)
     found = 0
     for interface, entry in _interfaces(data, where):

@@ -1,6 +1,5 @@
 """Any text about a fabric, recognised by what stands in it."""
 
-import json
 import re
 from collections.abc import Callable
 
@@ -12,6 +11,7 @@ from glaunch.parsers.fabric_file import parse_fabric_file
 from glaunch.parsers.ib_words import NOISE
 from glaunch.parsers.iblinkinfo import parse_iblinkinfo
 from glaunch.parsers.ibnetdiscover import parse_ibnetdiscover, parse_ibnetdiscover_ports
+from glaunch.parsers.json_text import read_json
 from glaunch.parsers.lldp import parse_lldp
 from glaunch.parsers.nvlink import parse_nvlink_domains
 from glaunch.parsers.opensm import parse_subnet_lst
@@ -114,8 +114,4 @@ def _of_yaml(text: str, where: str) -> tuple[Source, ...]:
 
 
 def _of_json(text: str, where: str) -> Fabric:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as bad:
-        raise ParseError(f"{where}:{bad.lineno}", text.splitlines()[bad.lineno - 1], "JSON") from bad
-    return fabric_from_json(data, where=f"{where}:1")
+    return fabric_from_json(read_json(text, where=where), where=f"{where}:1")

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from glaunch.units import plural
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -13,6 +15,13 @@ class Cost:
     """Sum over all pairs of nodes of the switches between them."""
     pods: int
     leaves: int
+
+    def in_words(self, nodes: int) -> str:
+        """`2 leaves in 1 pod, 2.14 switches between two nodes on average`, for a set of so many nodes."""
+        if self.leaves <= 1:
+            return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
+        mean = self.hops / (nodes * (nodes - 1) // 2)
+        return f"{self.leaves} leaves in {plural(self.pods, 'pod')}, {mean:.2f} switches between two nodes on average"
 
 
 @dataclass(frozen=True, slots=True)

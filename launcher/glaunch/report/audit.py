@@ -5,8 +5,8 @@ from typing import Any
 
 from glaunch.doctor.audit import Audit, AuditedGroup
 from glaunch.document import to_document
-from glaunch.report.text import plural, table, wrapped
-from glaunch.units import format_span
+from glaunch.report.text import table, wrapped
+from glaunch.units import format_span, plural
 
 
 def audit_text(audit: Audit, when: str, remarks: Sequence[str], width: int = 80) -> str:

@@ -9,7 +9,8 @@ from glaunch.doctor.checkup import Checkup
 from glaunch.doctor.oversubscription import subscriptions
 from glaunch.document import to_document
 from glaunch.report.findings import finding_lines
-from glaunch.report.text import clean, plural, wrapped
+from glaunch.report.text import clean, wrapped
+from glaunch.units import plural
 
 SHOWN = 8
 """Findings of one code that are written out; the others are counted. `--json` has all."""

@@ -1,28 +1,29 @@
 """What `glaunch plan` prints: every decision with its reason, readable at 60 columns."""
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from glaunch.hostlist import fold
+from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
-from glaunch.report.text import clean, columns, cut, pad, plural, row, wrapped
+from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
-from glaunch.units import format_span, format_time
+from glaunch.units import format_span, format_time, plural
 
 _BAR_MAX = 16
 _LEAF_MAX = 24
+_LEAVES_SHOWN = 40
+_PODS_SHOWN = 40
 
 
 def plan_text(plan: Plan, width: int = 80, now_s: float | None = None) -> str:
     """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is."""
-    lines = [*_head(plan, width), "", *_asked(plan, width), "", *_placement(plan, width), "", *_environment(plan, width)]
-    lines += _notes("note", plan.notes, width, skip=read_as(plan.request.command))
-    lines += _notes("warning", plan.warnings, width)
-    lines += ["", *row("folder", plan.folder, width)]
-    if now_s is not None and now_s - plan.cluster_taken_at_s >= 1:
-        lines += row("seen", f"Slurm's answer is {format_span(now_s - plan.cluster_taken_at_s)} old", width)
-    return "\n".join(lines) + "\n"
+    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), "", *_asked(plan, width), "", *_environment(plan, width)]
+    notes = [*_notes("note", (*plan.environment.notes, *plan.notes), width), *_notes("warning", plan.warnings, width)]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
 def read_as(command: Sequence[str]) -> str:
@@ -56,15 +57,20 @@ def _head(plan: Plan, width: int) -> list[str]:
     return wrapped(f"{clean(plan.name)}: {clean(shape(plan))}", width, rest="  ")
 
 
+def time_limit(plan: Plan) -> str:
+    """`02:00:00`, or `none`."""
+    return "none" if plan.time_limit_s is None else format_time(plan.time_limit_s)
+
+
 def _asked(plan: Plan, width: int) -> list[str]:
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
     lines += row("runs", shlex.join(plan.launch.argv), width)
     lines += row("in", plan.launch.work_dir, width)
+    lines += row("folder", plan.folder, width)
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
-    time = format_time(plan.time_limit_s)
-    lines += row("time limit", f"{time} ({plan.time_limit_why})" if plan.time_limit_why else time, width)
-    shown = {"partition", "time", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "error", "nodelist", "parsable"}
+    lines += row("time limit", time_limit(plan) + (f" ({plan.time_limit_why})" if plan.time_limit_why else ""), width)
+    shown = {"partition", "time", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "error", "nodelist", "parsable", "chdir"}
     others = [option for option in (*plan.directives, *plan.arguments) if option.name not in shown]
     for label, option in zip(("sbatch", *[""] * len(others)), others, strict=False):
         lines += row(label, _because(f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option), width)
@@ -75,62 +81,96 @@ def _because(text: str, option: Option | None) -> str:
     return f"{text} ({option.why})" if option is not None and option.why else text
 
 
-def _placement(plan: Plan, width: int) -> list[str]:
-    promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
-    lines = row("nodes", promise, width)
+def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     if plan.placement is None:
-        lines += row("", "not enough nodes are free now: the job will wait", width)
+        lines = [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
-        lines += row("", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
-    if plan.best_possible is not None:
+    if plan.best_possible is not None and plan.layout.nodes > 1:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
-    return [*lines, *row("fabric", plan.fabric_source, width)]
+    promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
+    lines += row("placing", promise, width)
+    age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
+    return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:
     if now is not None and now.cost.hops == best.cost.hops:
-        return "were every node of the partition free, no set would be nearer"
-    return f"were every node of the partition free: {cost_words(best)}"
+        return "the same: no nodes of the partition are nearer to each other"
+    return f"{cost_words(best)}, were every node of the partition free"
 
 
 def cost_words(placement: Placement) -> str:
     """`2 leaves in 1 pod, 2.14 switches between two nodes on average`."""
-    cost = placement.cost
-    text = f"{plural(cost.leaves, 'leaf', 'leaves')} in {plural(cost.pods, 'pod')}"
-    return text if len(placement.nodes) < 2 else f"{text}, {placement.mean_hops:.2f} switches between two nodes on average"
+    return placement.cost.in_words(len(placement.nodes))
 
 
 def proof_words(placement: Placement) -> str:
     """Whether a better set exists."""
+    if len(placement.nodes) == 1:
+        return "no switch to cross"
     if placement.optimal:
         return "proven optimal among the nodes that are free"
-    return f"{placement.cost.hops} hops in all, and no set has fewer than {placement.bound_hops}"
+    return f"{placement.cost.hops} switches over all pairs, and no set of free nodes has fewer than {placement.bound_hops}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Neighbours in rank order that share a leaf (or, in a large plan, a pod)."""
+
+    pod: str
+    leaf: str
+    nodes: tuple[str, ...]
+    first: int
 
 
 def tree(placement: Placement, order: Iterable[OrderRow], per_node: int, tasks: int, width: int) -> list[str]:
-    """The nodes under their leaves and pods, with their ranks."""
+    """The nodes under their leaves and pods, with their ranks; of more than 40 leaves only the pods."""
     rows = {one.node: one for one in order}
-    groups: list[tuple[str, str, list[str], int]] = []  # pod, leaf, nodes, first rank
-    for index, node in enumerate(placement.nodes):
-        known = rows.get(node)
-        pod, leaf = (known.pod, known.leaf) if known else ("", "unknown to the fabric")
-        if not groups or groups[-1][:2] != (pod, leaf):
-            groups.append((pod, leaf, [], index * per_node))
-        groups[-1][2].append(node)
-    widest = max((columns(_leaf(leaf)) for _, leaf, _, _ in groups), default=0)
+    spot = {node: (rows[node].pod, rows[node].leaf) if node in rows else ("", "unknown to the fabric") for node in placement.nodes}
+    groups: list[_Group] = []
+    first = 0
+    for (pod, leaf), some in groupby(placement.nodes, spot.__getitem__):
+        nodes = tuple(some)
+        groups.append(_Group(pod, leaf, nodes, first))
+        first += len(nodes) * per_node
+
+    def ranks(first: int, nodes: int) -> str:
+        last = min(first + nodes * per_node, tasks) - 1
+        return f"rank {first}" if first == last else f"ranks {first}–{last}"
+
+    return _pods(groups, ranks, width) if len(groups) > _LEAVES_SHOWN else _leaves(groups, ranks, width)
+
+
+def _leaves(groups: Sequence[_Group], ranks: Callable[[int, int], str], width: int) -> list[str]:
+    bars = all(len(group.nodes) <= _BAR_MAX for group in groups)
+    cells = [
+        (_leaf(group.leaf), "■" * len(group.nodes) if bars else plural(len(group.nodes), "node"), ranks(group.first, len(group.nodes)))
+        for group in groups
+    ]
+    widths = [max(columns(one[index]) for one in cells) for index in range(3)]
     lines: list[str] = []
     last_pod: str | None = None
-    for pod, leaf, nodes, first in groups:
-        if pod != last_pod and pod != leaf:
-            lines.append(f"{'':13}{clean(pod)}")
-        last_pod = pod
-        last = min(first + len(nodes) * per_node, tasks) - 1
-        ranks = f"rank {first}" if first == last else f"ranks {first}–{last}"
-        bar = "■" * len(nodes) if len(nodes) <= _BAR_MAX else f"{len(nodes)} nodes"
-        start = f"{'':15}{pad(_leaf(leaf), widest)}  {bar}  "
-        lines += wrapped(f"{clean(fold(nodes))}  {ranks}", width, first=start, rest=" " * 17)
+    for group, cell in zip(groups, cells, strict=True):
+        if group.pod != last_pod and group.pod != group.leaf:
+            lines.append(f"{'':13}{clean(group.pod)}")
+        last_pod = group.pod
+        start = f"{'':15}" + "".join(f"{pad(text, widest)}  " for text, widest in zip(cell, widths, strict=True))
+        lines += wrapped(clean(fold(group.nodes)), width, first=start, rest=" " * 17)
     return lines
+
+
+def _pods(groups: Sequence[_Group], ranks: Callable[[int, int], str], width: int) -> list[str]:
+    pods = [tuple(some) for _, some in groupby(groups, lambda group: group.pod)]
+    lines: list[str] = []
+    for some in pods[:_PODS_SHOWN]:
+        nodes = sum(len(group.nodes) for group in some)
+        text = f"{plural(len(some), 'leaf', 'leaves')}, {plural(nodes, 'node')}, {ranks(some[0].first, nodes)}"
+        lines += wrapped(text, width, first=f"{'':13}{_leaf(some[0].pod)}  ", rest=" " * 17)
+    if len(pods) > _PODS_SHOWN:
+        lines.append(f"{'':13}and {plural(len(pods) - _PODS_SHOWN, 'more pod')}")
+    return lines + wrapped("each node and its ranks: --json", width, first=" " * 13)
 
 
 def _leaf(name: str) -> str:
@@ -139,9 +179,9 @@ def _leaf(name: str) -> str:
 
 def _environment(plan: Plan, width: int) -> list[str]:
     environment = plan.environment
-    if not (environment.variables or environment.kept or environment.unset or environment.notes):
-        return row("environment", "glaunch sets nothing", width, indent=15)
-    lines = ["  environment"] if environment.variables else []
+    if not (environment.variables or environment.kept or environment.unset):
+        return row("variables", "glaunch sets none", width)
+    lines = ["  variables"] if environment.variables else []
     for variable in environment.variables:
         lines += _variable(variable, variable.origin, width)
     if environment.kept:
@@ -152,7 +192,7 @@ def _environment(plan: Plan, width: int) -> list[str]:
         lines.append("  taken out of what the job inherits")
         for variable in environment.unset:
             lines += _variable(variable, variable.origin, width)
-    return lines + _notes("note", environment.notes, width)
+    return lines
 
 
 def _variable(variable: Variable, origin: str, width: int) -> list[str]:
@@ -160,14 +200,5 @@ def _variable(variable: Variable, origin: str, width: int) -> list[str]:
     return lines + wrapped(clean(f"{origin}: {variable.reason}"), width, first="      ", rest="      ")
 
 
-def _notes(label: str, notes: Sequence[str], width: int, skip: str = "") -> list[str]:
-    lines: list[str] = []
-    for note in notes:
-        if note != skip:
-            lines += row(label, note, width)
-    return lines
-
-
-def option_values(options: Iterable[Option]) -> Mapping[str, str | None]:
-    """Name → value of sbatch options."""
-    return {option.name: option.value for option in options}
+def _notes(label: str, notes: Sequence[str], width: int) -> list[str]:
+    return [line for note in notes for line in row(label, note, width)]

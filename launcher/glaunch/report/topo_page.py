@@ -10,8 +10,9 @@ from typing import Any
 
 from glaunch.hostlist import fold
 from glaunch.report.occupancy import KINDS, Occupancy, by_kind
-from glaunch.report.text import clean, plural
+from glaunch.report.text import clean
 from glaunch.report.topo_svg import map_svg
+from glaunch.units import plural
 
 OPEN_MOST = 40
 """A tree of at most so many leaves is shown unfolded."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from glaunch.hostlist import fold
 from glaunch.report.occupancy import KINDS, Occupancy, counted
-from glaunch.report.text import clean, columns, cut, pad, plural, wrapped
+from glaunch.report.text import clean, columns, cut, pad, wrapped
+from glaunch.units import plural
 
 MOST_LINES = 60
 """A tree of more lines is folded from below, unless all of it is asked for."""
