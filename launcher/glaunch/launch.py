@@ -6,26 +6,17 @@ The second part of the way; `pipeline` is before it, `aftermath` after it.
 import json
 import os
 import time
-<<<<<<< HEAD
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-=======
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
->>>>>>> main
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch import __version__
 from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric
-<<<<<<< HEAD
 from glaunch.fabric_json import fabric_document
-from glaunch.gateways.process import signals_deferred
-=======
 from glaunch.gateways.process import SignalsDeferred
->>>>>>> main
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.pipeline import World, decide_on, see
 from glaunch.plan import Option, Plan
