@@ -5,7 +5,7 @@ same leaf domain. Where they do not agree enough to say what is usual, nothing i
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from glaunch.diagnosis.finding import Finding
@@ -16,12 +16,25 @@ from glaunch.hostlist import natural_key
 from glaunch.network import HCA, SWITCH, Device, Link, Network
 from glaunch.units import plural
 
+FEW = 3
+"""Fewer siblings than this say nothing about what is usual."""
+
 
 def tier_of_switch(network: Network, fabric: Fabric) -> Mapping[str, int]:
     """Switch id → its tier; switches that lead nowhere are not in it."""
     return {
         network.id_of[name]: switch.tier for switch in fabric.switches for name in switch.members or (switch.name,) if name in network.id_of
     }
+
+
+def siblings(network: Network, fabric: Fabric) -> Mapping[str, str]:
+    """Switch id → its group: the switches that one of the fabric stands for; leaves, where these are too few, all those of their pod."""
+    found = {}
+    for switch in fabric.switches:
+        own = [network.id_of[name] for name in switch.members or (switch.name,) if name in network.id_of]
+        by_pod = switch.tier == 0 and len(own) < FEW and switch.parent is not None
+        found.update(dict.fromkeys(own, f"below {switch.parent}" if by_pod else switch.name))
+    return found
 
 
 def cable_findings(checkup: Checkup) -> Iterator[Finding]:
@@ -31,7 +44,7 @@ def cable_findings(checkup: Checkup) -> Iterator[Finding]:
         return
     tiers = tier_of_switch(network, fabric)
     yield from _down(checkup, network)
-    yield from _missing(checkup, network, tiers)
+    yield from _missing(checkup, network, fabric, tiers)
     yield from _slow(checkup, network, tiers)
     yield from _rails(checkup, network, fabric)
     lonely = [link for link in network.links if link.sides == 1]
@@ -82,23 +95,40 @@ class _Reach:
     ports: Mapping[str, frozenset[str]]
 
 
-def _missing(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> Iterator[Finding]:
+def _missing(checkup: Checkup, network: Network, fabric: Fabric, tiers: Mapping[str, int]) -> Iterator[Finding]:
     reach = {switch: _reach(network, switch, tiers) for switch in tiers}
     alike: dict[tuple[int, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for switch, found in reach.items():
         if found.cables:
             alike[(tiers[switch], found.cables)].append(switch)
+    told = set()
     for (tier, cables), switches in alike.items():
         own = dict(cables)
-        peers = [
-            (other, len(names))
-            for (height, other), names in alike.items()
-            if height == tier and 2 * sum(name in own for name, _ in other) >= len(own)
-        ]
+        same_tier = [(other, len(names)) for (height, other), names in alike.items() if height == tier]
+        peers = [(other, number) for other, number in same_tier if 2 * sum(name in own for name, _ in other) >= len(own)]
         for above, usual in _usual(peers).items():
             if own.get(above, 0) < usual:
+                told |= set(switches)
                 for switch in switches:
                     yield _lacking(checkup, network, switch, above, usual, reach)
+    yield from _fewer_up(checkup, network, fabric, {switch: found for switch, found in reach.items() if switch not in told})
+
+
+def _fewer_up(checkup: Checkup, network: Network, fabric: Fabric, reach: Mapping[str, _Reach]) -> Iterator[Finding]:
+    """Switches with fewer cables up than their siblings, where too few others have cables to the same switches to say which is missing."""
+    groups: dict[str, dict[str, int]] = defaultdict(dict)
+    group_of = siblings(network, fabric)
+    for switch, found in reach.items():
+        groups[group_of[switch]][switch] = sum(number for _, number in found.cables)
+    for totals in groups.values():
+        usual, having = Counter(totals.values()).most_common(1)[0]
+        if having < FEW or 3 * having < 2 * len(totals):
+            continue
+        for switch, has in totals.items():
+            if has < usual:
+                title = f"{network.label[switch]} has {plural(has, 'cable')} up; its siblings have {usual}"
+                advice = "is one unplugged, or its port off?"
+                yield checkup.finding("GL421", "warning", title, network.by_id[switch].where or network.source, title, advice)
 
 
 def _reach(network: Network, switch: str, tiers: Mapping[str, int]) -> _Reach:
@@ -106,7 +136,8 @@ def _reach(network: Network, switch: str, tiers: Mapping[str, int]) -> _Reach:
     cables: Counter[str] = Counter()
     for link in network.links_of[switch]:
         above = link.other(switch)
-        if link.up and tiers.get(above, 0) > tiers[switch]:
+        # a switch without a tier joins nothing any more: what leads there was meant to lead up
+        if link.up and above in network.label and above != switch and tiers.get(above, tiers[switch] + 1) > tiers[switch]:
             cables[above] += 1
             ports[above].add(link.port_at(switch))
     return _Reach(tuple(sorted(cables.items())), {above: frozenset(found) for above, found in ports.items()})
@@ -122,7 +153,7 @@ def _usual(peers: list[tuple[tuple[tuple[str, int], ...], int]]) -> Mapping[str,
     found = {}
     for above, numbers in counted.items():
         usual, having = max(numbers.items(), key=lambda one: one[1])
-        if total >= 3 and 3 * having >= 2 * total:
+        if total >= FEW and 3 * having >= 2 * total:
             found[above] = usual
     return found
 
@@ -148,34 +179,29 @@ def _lacking(checkup: Checkup, network: Network, switch: str, above: str, usual:
 
 
 def _slow(checkup: Checkup, network: Network, tiers: Mapping[str, int]) -> Iterator[Finding]:
-    for switch, tier in tiers.items():
-        hosts, ups = [], []
-        for link in network.links_of[switch]:
-            other = network.by_id[link.other(switch)]
-            if not link.up or not (link.rate_gbps or link.width) or link.one == link.two:
-                continue
-            if other.kind == HCA:
-                hosts.append(link)
-            elif tiers.get(other.id, -1) > tier:
-                ups.append(link)
-        for siblings in (hosts, ups):
-            usual = _usual_link(siblings)
-            for link in siblings if usual is not None else ():
-                if (
-                    usual is not None
-                    and (link.rate_gbps < usual.rate_gbps or link.width < usual.width)
-                    and not _kind_of_node(network, link)
-                ):
-                    said = f"{between(network, link)}: {_rate(link)}, where its siblings have {_rate(usual)}"
-                    yield checkup.finding(
-                        "GL422",
-                        "warning",
-                        f"slow link {said}",
-                        link.where,
-                        said,
-                        "reseat or change the cable, then look at its error counters: ibqueryerrors",
-                        _host(network, link),
-                    )
+    """A link is looked at from its lower end: among the hosts of a leaf, or the uplinks of a switch (of its tier, where it has few)."""
+    ups: dict[str, list[Link]] = defaultdict(list)
+    of_tiers: dict[tuple[int, int], list[Link]] = defaultdict(list)
+    for link in network.links:
+        kinds = {network.by_id[link.one].kind, network.by_id[link.two].kind}
+        low, high = sorted((link.one, link.two), key=lambda device: tiers.get(device, -1))
+        if not link.up or not (link.rate_gbps or link.width) or link.one == link.two or high not in tiers:
+            continue
+        if kinds == {SWITCH} and low in tiers and tiers[low] < tiers[high]:
+            ups[low].append(link)
+            of_tiers[(tiers[low], tiers[high])].append(link)
+        elif kinds == {SWITCH, HCA}:
+            ups[f"hosts of {high}"].append(link)
+    for own in ups.values():
+        usual = _usual_link(own)
+        if usual is None or len(own) < FEW:
+            key = tuple(sorted(tiers.get(device, -1) for device in (own[0].one, own[0].two)))
+            usual = _usual_link(of_tiers.get((key[0], key[1]), []))
+        for link in own if usual is not None else ():
+            if usual is not None and (link.rate_gbps < usual.rate_gbps or link.width < usual.width) and not _kind_of_node(network, link):
+                said = f"{between(network, link)}: {_rate(link)}, where its siblings have {_rate(usual)}"
+                advice = "reseat or change the cable, then look at its error counters: ibqueryerrors"
+                yield checkup.finding("GL422", "warning", f"slow link {said}", link.where, said, advice, _host(network, link))
 
 
 def _usual_link(links: list[Link]) -> Link | None:
@@ -227,24 +253,36 @@ def _rails(checkup: Checkup, network: Network, fabric: Fabric) -> Iterator[Findi
             members[fabric.leaf_of[host]].append(host)
     for hosts in members.values():
         cables = {host: {_adapter(network, link.other(leaf)): (leaf, link) for leaf, link in network.leaf_links[host]} for host in hosts}
-        usual = _usual_leaf(cables)
+        kinds: dict[int, list[str]] = defaultdict(list)  # nodes with as many adapters
+        for host in hosts:
+            kinds[len(network.hosts[host])].append(host)
+        usual = {number: _usual_leaf([cables[host] for host in alike]) for number, alike in kinds.items()}
         wrong = [
-            _Wrong(host, adapter, leaf, usual[adapter], link)
-            for host in hosts
+            _Wrong(host, adapter, leaf, expected, link)
+            for number, alike in kinds.items()
+            for host in alike
             for adapter, (leaf, link) in cables[host].items()
-            if usual.get(adapter, leaf) != leaf
+            if (expected := usual[number].get(adapter, leaf)) != leaf
         ]
         yield from _miscabled(checkup, network, wrong, rails)
+        most = max(kinds, key=lambda number: (len(kinds[number]), number))
         moved = {one.host for one in wrong}
         for host in hosts:
-            lacking = _lacks(host, cables, usual) if host not in moved else []
-            if lacking:
-                leaves = ", ".join(f"{network.label[usual[adapter]]} (rail {rails[usual[adapter]]}, {adapter})" for adapter in lacking)
-                title = f"{host} has no cable to {leaves}; most of its neighbours have"
-                seen = f"{host}: {some(cables[host])}"
-                yield checkup.finding(
-                    "GL425", "warning", title, network.hosts[host][0].where, seen, f"on {host}: ibstat says which port is down", host
-                )
+            if host not in moved and len(network.hosts[host]) <= most:
+                yield from _lacking_some(checkup, network, host, cables[host], usual[most], rails)
+
+
+def _lacking_some(
+    checkup: Checkup, network: Network, host: str, has: Mapping[str, tuple[str, Link]], usual: Mapping[str, str], rails: Mapping[str, int]
+) -> Iterator[Finding]:
+    """A node is one of the usual kind when what it has is where it is usual, and it has at least half of it."""
+    if any(usual.get(adapter) != leaf for adapter, (leaf, _) in has.items()) or 2 * len(has) < len(usual) or len(has) == len(usual):
+        return
+    lacking = sorted(set(usual) - set(has), key=natural_key)
+    leaves = ", ".join(f"{network.label[usual[adapter]]} (rail {rails[usual[adapter]]}, {adapter})" for adapter in lacking)
+    title = f"{host} has no cable to {leaves}; its neighbours have"
+    where, advice = network.hosts[host][0].where, f"on {host}: ibstat says which port is down"
+    yield checkup.finding("GL425", "warning", title, where, f"{host}: {some(has)}", advice, host)
 
 
 def _adapter(network: Network, device: str) -> str:
@@ -255,28 +293,18 @@ def _adapter(network: Network, device: str) -> str:
     return own.name if alike else f"adapter {[other.id for other in beside].index(device) + 1}"
 
 
-def _usual_leaf(cables: Mapping[str, Mapping[str, tuple[str, Link]]]) -> Mapping[str, str]:
-    """Adapter → the leaf on which it is in more than half of the nodes that have it (at least three)."""
+def _usual_leaf(cables: Sequence[Mapping[str, tuple[str, Link]]]) -> Mapping[str, str]:
+    """Adapter → the leaf on which it is in more than half of the nodes that have it (at least FEW)."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for found in cables.values():
+    for found in cables:
         for adapter, (leaf, _) in found.items():
             counted[adapter][leaf] += 1
     usual = {}
     for adapter, leaves in counted.items():
         leaf, number = max(leaves.items(), key=lambda one: one[1])
-        if number >= 3 and 2 * number > sum(leaves.values()):
+        if number >= FEW and 2 * number > leaves.total():
             usual[adapter] = leaf
     return usual
-
-
-def _lacks(host: str, cables: Mapping[str, Mapping[str, tuple[str, Link]]], usual: Mapping[str, str]) -> list[str]:
-    """Adapters that most of its neighbours have and it has not, nor another cable to their leaf."""
-    on = {leaf for leaf, _ in cables[host].values()}
-    return [
-        adapter
-        for adapter in sorted(usual, key=natural_key)
-        if adapter not in cables[host] and usual[adapter] not in on and 2 * sum(adapter in found for found in cables.values()) > len(cables)
-    ]
 
 
 def _miscabled(checkup: Checkup, network: Network, wrong: list[_Wrong], rails: Mapping[str, int]) -> Iterator[Finding]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glaunch.diagnosis.finding import Finding
-from glaunch.doctor.cables import tier_of_switch
-from glaunch.doctor.checkup import Checkup, some
+from glaunch.doctor.cables import FEW, siblings, tier_of_switch
+from glaunch.doctor.checkup import Checkup
 from glaunch.network import ENGINE
 from glaunch.units import plural
 
@@ -59,26 +59,33 @@ def subscriptions(checkup: Checkup) -> tuple[Subscription, ...]:
 
 
 def subscription_findings(checkup: Checkup) -> Iterator[Finding]:
-    """GL413: a note a tier, a warning for a switch that is much worse than its tier."""
-    by_tier: dict[int, list[Subscription]] = defaultdict(list)
-    for one in subscriptions(checkup):
-        by_tier[one.tier].append(one)
-    network = checkup.network
-    if network is None:
+    """GL413: a note for the leaves, a warning for a switch that is much worse than its siblings."""
+    network, fabric = checkup.network, checkup.cabled
+    found = subscriptions(checkup)
+    if network is None or fabric is None or not found:
         return
-    for tier, switches in by_tier.items():
-        usual = Counter(round(one.ratio, 2) for one in switches).most_common(1)[0][0]
-        alike = [one for one in switches if round(one.ratio, 2) == usual]
-        first = alike[0]
-        kind = plural(len(alike), "leaf", "leaves") if tier == 0 else f"{plural(len(alike), 'switch', 'switches')} of tier {tier}"
-        sums = f"{first.switch}: {first.down:g} {first.unit} down, {first.up:g} {first.unit} up"
-        where = network.by_id[network.id_of[first.switch]].where or network.source
-        if usual > 1:
-            yield Finding("GL413", "note", f"oversubscription {usual:g}:1 at {kind} of {len(switches)}", "", None, where, sums, "")
-        bad = [one for one in switches if one.ratio > MORE * usual and one.ratio > 1]
-        for one in bad[:1]:
-            names = some(each.switch for each in bad)
-            where = network.by_id[network.id_of[one.switch]].where or network.source
-            title = f"oversubscription {one.ratio:.3g}:1 at {names}, where {usual:g}:1 is usual in that tier"
-            seen = f"{one.switch}: {one.down:g} {one.unit} down, {one.up:g} {one.unit} up"
-            yield Finding("GL413", "warning", title, "", None, where, seen, "are uplinks missing, down or slow there?")
+
+    def told(severity: str, title: str, one: Subscription, advice: str) -> Finding:
+        where = network.by_id[network.id_of[one.switch]].where or network.source
+        seen = f"{one.switch}: {one.down:g} {one.unit} down, {one.up:g} {one.unit} up"
+        return Finding("GL413", severity, title, "", None, where, seen, advice)
+
+    for tier in sorted({one.tier for one in found}):
+        ratios = Counter(round(one.ratio, 2) for one in found if one.tier == tier)
+        words = ", ".join(f"{ratio:g}:1 at {_switches(number, tier)}" for ratio, number in ratios.most_common(4))
+        if max(ratios) > 1:
+            first = next(one for one in found if one.tier == tier and round(one.ratio, 2) == ratios.most_common(1)[0][0])
+            yield told("note", f"oversubscription {words}", first, "")
+    group_of, groups = siblings(network, fabric), defaultdict[str, list[Subscription]](list)
+    for one in found:
+        groups[group_of[network.id_of[one.switch]]].append(one)
+    for alike in groups.values():
+        usual, having = Counter(round(one.ratio, 2) for one in alike).most_common(1)[0]
+        for one in alike:
+            if one.ratio > max(1, MORE * usual) and having >= FEW:
+                title = f"oversubscription {one.ratio:.3g}:1 at {one.switch}, where its siblings have {usual:g}:1"
+                yield told("warning", title, one, "are uplinks missing, down or slow there?")
+
+
+def _switches(number: int, tier: int) -> str:
+    return plural(number, "leaf", "leaves") if tier == 0 else f"{plural(number, 'switch', 'switches')} of tier {tier}"
