@@ -161,7 +161,7 @@ class SlurmCommands:
             raise refusal(done, "to show past jobs", self._timeout_s)
         return parse_sacct(done.stdout, mark)
 
-    def past_jobs(self, age_s: int) -> PastJobs | None:
+    def past_jobs(self, age_s: int) -> "PastJobs | None":
         """All jobs of the last `age_s` seconds that this user may see, everybody's, in one query of the database; None: there is none.
 
         PrivateData=jobs in slurmdbd.conf leaves a plain user with her own.

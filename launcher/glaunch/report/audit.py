@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from glaunch.doctor.audit import Audit, AuditedGroup
+from glaunch.doctor.audit import Audit
 from glaunch.document import to_document
 from glaunch.report.text import table, wrapped
 from glaunch.units import format_span, plural
+
+WIDE = 72
+
+_LEGEND = "leaves 2.3/1.0: a job used 2.3, and could have used 1.0; apart: the share of node-hours that were on more than that"
 
 
 def audit_text(audit: Audit, when: str, remarks: Sequence[str], width: int = 80) -> str:
     """The verdict, a row for each partition and size, the worst jobs, and what could not be seen."""
     lines = wrapped(_verdict(audit, when), width, rest="  ")
     if audit.groups:
-        lines += ["", *_group_table(audit, width)]
+        lines += ["", *_group_table(audit, width), *wrapped(_LEGEND, width)]
     if audit.worst:
         lines += ["", "the farthest apart", *(f"  {line}" for line in _worst_table(audit, width - 2))]
     notes = [*remarks, *_left_out(audit)]
@@ -38,7 +42,7 @@ def _verdict(audit: Audit, when: str) -> str:
 
 def _hours(node_s: int) -> str:
     hours = node_s / 3600
-    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.1f}"
 
 
 def _share(part: float, whole: float) -> str:
@@ -46,21 +50,38 @@ def _share(part: float, whole: float) -> str:
 
 
 def _group_table(audit: Audit, width: int) -> list[str]:
-    pods = audit.pods > 1
-    head = ("partition", "nodes", "jobs", "nearest", "leaves", "fewest", *(("pods", "fewest") if pods else ()), "node-h", "apart")
-    rows = [_group_row(group, pods=pods) for group in audit.groups]
+    """`2.3/1.0`: 2.3 leaves a job where 1.0 would have been the fewest. A narrow terminal sees neither pods nor hours."""
+    wide = width >= WIDE
+    head = (
+        "partition",
+        "nodes",
+        "jobs",
+        "nearest",
+        "leaves",
+        *(("pods",) if wide and audit.pods > 1 else ()),
+        *(("node-h",) if wide else ()),
+        "apart",
+    )
+    rows = []
+    for group in audit.groups:
+        size = str(group.most_nodes) if group.least_nodes == group.most_nodes else f"{group.least_nodes}-{group.most_nodes}"
+        row = [
+            group.partition,
+            size,
+            f"{group.jobs:,}",
+            _share(group.at_fewest, group.jobs),
+            _means(group.leaves, group.fewest_leaves, group.jobs),
+        ]
+        if wide and audit.pods > 1:
+            row.append(_means(group.pods, group.fewest_pods, group.jobs))
+        if wide:
+            row.append(_hours(group.node_s))
+        rows.append([*row, _share(group.apart_node_s, group.node_s)])
     return table(head, rows, width)
 
 
-def _group_row(group: AuditedGroup, *, pods: bool) -> list[str]:
-    def mean(total: int) -> str:
-        return f"{total / group.jobs:.1f}"
-
-    size = str(group.most_nodes) if group.least_nodes == group.most_nodes else f"{group.least_nodes}-{group.most_nodes}"
-    row = [group.partition, size, f"{group.jobs:,}", _share(group.at_fewest, group.jobs), mean(group.leaves), mean(group.fewest_leaves)]
-    if pods:
-        row += [mean(group.pods), mean(group.fewest_pods)]
-    return [*row, _hours(group.node_s), _share(group.apart_node_s, group.node_s)]
+def _means(used: int, fewest: int, jobs: int) -> str:
+    return f"{used / jobs:.1f}/{fewest / jobs:.1f}"
 
 
 def _worst_table(audit: Audit, width: int) -> list[str]:
