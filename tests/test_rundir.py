@@ -146,6 +146,21 @@ def test_a_folder_that_nodes_cannot_see_is_told(path: str, shared: tuple[str, ..
     assert said is None or (told is not None and path in told and said in told)
 
 
+@pytest.mark.parametrize(
+    ("program", "work_dir", "looked_at"),
+    [
+        ("/tmp/venv/bin/python3", "/home/ada", "/tmp/venv/bin"),
+        ("./a.out", "/tmp/work", "/tmp/work"),
+        ("bin/a.out", "/home/ada", "/home/ada/bin"),
+        ("/usr/bin/python3", "/home/ada", ""),
+        ("/opt/tools/bin/python3", "/home/ada", ""),
+        ("hostname", "/tmp/work", ""),
+    ],
+)
+def test_where_a_program_lies_that_nodes_must_see_too(program: str, work_dir: str, looked_at: str) -> None:
+    assert rundir.folder_of_program(program, work_dir) == looked_at
+
+
 def test_clean_takes_old_ended_folders_of_ours_only(tmp_path: Path) -> None:
     for name in ("old", "running", "never", "foreign", "young"):
         folder = tmp_path / name

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -45,37 +46,20 @@ def settings_of(world: World, folder: Path) -> Settings:
     return world.settings.for_partition(plan.partition) if plan is not None else world.settings
 
 
-def follower(
-    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, out: Callable[[str], None] | None
-) -> Follower:
-    """A Follower that writes down in the history what it sees."""
-    settings = settings_of(world, folder)
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """A job to stay with, as it was asked for."""
 
-    def on_pin(how: str) -> None:
-        world.history.append(submission_id, time.time(), pin=how)
-
-    def on_start(attempt: AttemptFolder) -> None:
-        world.history.append(submission_id, time.time(), state="running")
-        if not array:
-            talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
-
-    return Follower(
-        world.slurm,
-        folder,
-        job_id,
-        pinned=pinned,
-        array=array,
-        pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
-        out=out,
-        talk=talk,
-        on_pin=on_pin,
-        on_start=on_start,
-    )
+    submission_id: str
+    job_id: str
+    folder: Path
+    pinned: bool
+    array: bool
 
 
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
-    watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
+    watch = _follower(world, _stay_with(launched), out=None)
     _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned))
 
 
@@ -84,37 +68,67 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
 
     Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
     """
-    array = bool(launched.plan.request.array)
-    return _follow(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=array, show=show)
+    return _follow(world, _stay_with(launched), out=say if show else None)
 
 
-def come_back(world: World, submission: Submission) -> int:
-    """`glaunch logs -f`: follow again a job that was detached from, from its first line."""
+def come_back(world: World, submission: Submission, *, host: str = "") -> int:
+    """`glaunch logs -f`: follow again a job that was detached from, from its first line; `host`: whose ranks are shown ("": rank 0's)."""
     folder = Path(submission.folder)
     plan = load_plan(folder)
     array = plan is not None and bool(plan.request.array)
-    return _follow(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, show=True)[0]
+    return _follow(world, _Stay(submission.id, submission.job_id, folder, submission.pin == "held", array), out=say, host=host)[0]
 
 
-def _follow(
-    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, show: bool
-) -> tuple[int, JobReport | None, str]:
-    watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
+def _stay_with(launched: Launched) -> _Stay:
+    plan = launched.plan
+    return _Stay(plan.submission_id, launched.job_id, launched.folder, launched.pinned, bool(plan.request.array))
+
+
+def _follower(world: World, one: _Stay, *, out: Callable[[str], None] | None, host: str = "") -> Follower:
+    """A Follower that writes down in the history what it sees."""
+    settings = settings_of(world, one.folder)
+
+    def on_pin(how: str) -> None:
+        world.history.append(one.submission_id, time.time(), pin=how)
+
+    def on_start(run: AttemptFolder) -> None:
+        world.history.append(one.submission_id, time.time(), state="running")
+        if not one.array:
+            talk(f"job {one.job_id} runs again (run {run.restart + 1})" if run.restart else f"job {one.job_id} runs")
+
+    return Follower(
+        world.slurm,
+        one.folder,
+        one.job_id,
+        pinned=one.pinned,
+        array=one.array,
+        host=host,
+        pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
+        out=out,
+        talk=talk,
+        on_pin=on_pin,
+        on_start=on_start,
+    )
+
+
+def _follow(world: World, one: _Stay, *, out: Callable[[str], None] | None, host: str = "") -> tuple[int, JobReport | None, str]:
+    job_id, folder = one.job_id, one.folder
+    watch = _follower(world, one, out=out, host=host)
     ending = _interruptible(watch, watch.run)
     if ending is None:
         # in one go: the terminal may be gone before a second line
         talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
+    world.history.append(one.submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
     runs = last_runs(attempts(folder, job_id))
     fetch_missing(world, runs)
     worst = _worst(runs)
-    job = ending.job if ending.job is not None and not array else look_up(world, job_id, folder, worst)
+    job = ending.job if ending.job is not None and not one.array else look_up(world, job_id, folder, worst)
     made = report_of(folder, worst, job)
     tell(job_text(made, terminal_width()))
-    if array:
+    if one.array:
         talk(_tasks_in_words(runs))
     talk(f"the same as a page: {save_report(folder, worst, made)}")
     return ending.code, made, ending.told_by
@@ -151,6 +165,10 @@ def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         watch.lift_pin()
         return None
+    except BrokenPipeError:
+        # The reader of the job's output went away (`| head`), and glaunch with it.
+        watch.lift_pin()
+        raise
     finally:
         signal.signal(signal.SIGHUP, before)
 

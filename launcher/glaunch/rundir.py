@@ -22,6 +22,8 @@ from glaunch.parsers.ranks import parse_ranks
 
 LOCAL_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "overlay", "aufs"})
 """In memory, or a container's own layers: never seen by another host."""
+SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib", "/opt/")
+"""What each node is expected to have of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,14 @@ def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_te
     if kind in LOCAL_FILE_SYSTEMS:
         return f"{path} lies on a {kind} ({point}), which only this host sees: the job's nodes would not find it"
     return None
+
+
+def folder_of_program(program: str, work_dir: str) -> str:
+    """The folder that nodes must see for a program to start there; "" where PATH finds it, or it is each node's own (a part of the system)."""
+    if "/" not in program:
+        return ""
+    folder = os.path.normpath(os.path.join(work_dir, os.path.dirname(program)))
+    return "" if f"{folder}/".startswith(SYSTEM) else folder
 
 
 def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float, over: frozenset[str] = frozenset()) -> tuple[Path, ...]:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.plans import load_templates, make_plan
+from tests.plans import GATHERING, load_templates, make_plan
 
 from glaunch import rundir
 from glaunch.gateways.process import Completed
 from glaunch.plan import Option
 from glaunch.sandbox.box import Sandbox
-from glaunch.script import Ending, render
+from glaunch.script import Gathering, render
 from glaunch.tuning import Variable
 
 ADA = 2001
@@ -35,7 +35,7 @@ class Jobs:
         argv: tuple[str, ...],
         *,
         name: str = "",
-        ending: Ending | None = None,
+        gathering: Gathering = GATHERING,
         nodes: int = 2,
         per_node: int = 2,
         tasks: int | None = None,
@@ -59,7 +59,7 @@ class Jobs:
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})
-        rundir.write_texts(folder, render(plan, load_templates(), version="test", ending=ending).texts)
+        rundir.write_texts(folder, render(plan, load_templates(), version="test", gathering=gathering).texts)
         for path in (folder, *folder.rglob("*")):
             os.chown(path, ADA, ADA)
         return folder
