@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import terminal_width, user_name
 from glaunch.collect import collect
@@ -25,7 +26,7 @@ from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
-from glaunch.rundir import AttemptFolder, attempts, last_runs, write_text
+from glaunch.rundir import write_text
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import say, talk, tell

@@ -9,11 +9,11 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Protocol
 
+from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
 from glaunch.job import Job
 from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import estimate, in_words
-from glaunch.rundir import AttemptFolder, attempts, batch_logs, last_runs
 
 TICK_S = 0.2
 RUNS_A_TICK = 10

@@ -11,6 +11,7 @@ import pytest
 from tests.plans import GATHERING, load_templates, make_plan
 
 from glaunch import rundir
+from glaunch.attempt import AttemptFolder, attempts
 from glaunch.gateways.process import Completed
 from glaunch.plan import Option
 from glaunch.sandbox.box import Sandbox
@@ -71,17 +72,17 @@ class Jobs:
         assert done.code == 0, done.stderr
         return done.stdout.strip()
 
-    def end(self, folder: Path, count: int = 1, timeout_s: float = 60.0) -> tuple[rundir.AttemptFolder, ...]:
+    def end(self, folder: Path, count: int = 1, timeout_s: float = 60.0) -> tuple[AttemptFolder, ...]:
         """Wait until so many runs of a submission have written their end."""
         deadline = time.monotonic() + timeout_s
         while True:
-            runs = rundir.attempts(folder)
+            runs = attempts(folder)
             if sum(run.end is not None for run in runs) >= count:
                 return runs
             assert time.monotonic() < deadline, f"no end of {folder.name} after {timeout_s} s:\n{self.log(folder)}"
             time.sleep(0.1)
 
-    def run(self, folder: Path, *options: str, by_hand: bool = False, env: dict[str, str] | None = None) -> rundir.AttemptFolder:
+    def run(self, folder: Path, *options: str, by_hand: bool = False, env: dict[str, str] | None = None) -> AttemptFolder:
         """Submit and wait for the end."""
         self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]

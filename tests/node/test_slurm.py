@@ -11,9 +11,9 @@ import pytest
 from tests.node.conftest import Jobs
 from tests.plans import GATHERING
 
+from glaunch.attempt import AttemptFolder
 from glaunch.bundle import gathered_hosts, read_rows
 from glaunch.plan import Option
-from glaunch.rundir import AttemptFolder
 from glaunch.tuning import Variable
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]

@@ -24,9 +24,9 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
     from pathlib import Path
 
     from glaunch import aftermath, pipeline
+    from glaunch.attempt import batch_logs
     from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_job
     from glaunch.parsers.labelled import labelled
-    from glaunch.rundir import batch_logs
     from glaunch.talk import say
 
     world = pipeline.open_world()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import UsageError
 from glaunch.history import Submission
 from glaunch.hostlist import fold
@@ -12,7 +13,6 @@ from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find
 from glaunch.report.jobs import JobLine
-from glaunch.rundir import AttemptFolder, attempts, last_runs
 
 ENDED = frozenset({"over", "refused", "lost"})
 
