@@ -1,7 +1,7 @@
 """When a pin is given back, how a file is followed, and how often Slurm is asked."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 
 from glaunch import follow
 from glaunch.errors import SlurmError
-from glaunch.follow import Ending, Follower, GrowingFile, Pace
+from glaunch.follow import Ending, Follower, GrowingFile, Pace, task_codes
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
 from glaunch.reasons import estimate
@@ -53,6 +53,10 @@ class Slurm:
         if isinstance(self.now, SlurmError):
             raise self.now
         return self.now
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        job = self.job("".join(ids))
+        return () if job is None else (job,)
 
     def unpin(self, job_id: str) -> str:
         return self.unpins.pop(0) if len(self.unpins) > 1 else self.unpins[0]
@@ -238,3 +242,8 @@ def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, cl
     watched.follower.run()
     assert "Slurm's estimate" in watched.said[0]
     assert len([line for line in watched.said if "estimate" in line]) == 1
+
+
+def test_a_task_that_left_no_exit_code_has_slurms() -> None:
+    lost, failed, killed = Job("7_2", "NODE_FAIL"), Job("7_3", "FAILED", exit_code=5), Job("7_4", "CANCELLED", exit_signal=9)
+    assert task_codes((), (Job("7_1", "COMPLETED"), lost, failed, killed, Job("7_5", "RUNNING"))) == {1: 0, 2: 1, 3: 5, 4: 137}

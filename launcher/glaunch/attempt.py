@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glaunch.errors import GlaunchError, ParseError
+from glaunch.errors import DiskError, ParseError
 from glaunch.logs import RankRow
 from glaunch.parsers.ranks import parse_ranks
 
@@ -108,7 +108,7 @@ def load_json(path: Path) -> dict[str, object] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise GlaunchError(f"cannot read {path}: {error.strerror}") from error
+        raise DiskError(f"cannot read {path}: {error.strerror}") from error
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -119,7 +119,7 @@ def load_json(path: Path) -> dict[str, object] | None:
 
 
 def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> AttemptFolder:
-    audit, end = load_json(path / "audit.json"), load_json(path / "exit.json")
+    audit, end = _word(path / "audit.json"), _word(path / "exit.json")
     return AttemptFolder(
         path=path,
         job_id=job_id,
@@ -151,6 +151,14 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
         ),
         hosts=tuple(_read(path / "ordered").split()),
     )
+
+
+def _word(path: Path) -> dict[str, object] | None:
+    """What a job said of itself; one that a full disk cut short, or that cannot be read just now, is as if it had not been said."""
+    try:
+        return load_json(path)
+    except (DiskError, ParseError):
+        return None
 
 
 def _text(document: Mapping[str, object], key: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from glaunch.attempt import attempts
-from glaunch.errors import GlaunchError, UsageError
+from glaunch.errors import DiskError, GlaunchError, UsageError
 
 LOCAL_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "overlay", "aufs"})
 """In memory, or a container's own layers: never seen by another host."""
@@ -35,9 +35,7 @@ def create(folder: Path, intent: Mapping[str, object]) -> None:
     except FileExistsError as there:
         raise GlaunchError(f"{there.filename} exists already", hint="glaunch never writes into a folder that it did not make") from there
     except OSError as error:
-        raise GlaunchError(
-            f"cannot make the job folder {folder}: {error.strerror}", hint="name another place with the key rundir"
-        ) from error
+        raise DiskError(f"cannot make the job folder {folder}: {error.strerror}", hint="name another place with the key rundir") from error
     write_text(folder / "intent.json", json.dumps(intent, indent=1, sort_keys=True) + "\n")
     _sync_folder(folder.parent)
 
@@ -56,7 +54,7 @@ def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise GlaunchError(f"cannot write {path}: {error.strerror}", hint="is the disk full, or the quota used up?") from error
+        raise DiskError(f"cannot write {path}: {error.strerror}", hint="is the disk full, or the quota used up?") from error
 
 
 def write_texts(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
