@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from glaunch import __version__
+from glaunch.attempt import AttemptFolder, batch_logs, load_json
 from glaunch.bundle import load_bundle
 from glaunch.diagnosis.diagnose import diagnose
 from glaunch.diagnosis.facts import JobFacts, TextFile
@@ -18,7 +19,6 @@ from glaunch.placement.cost import cost_of
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
 from glaunch.report.job import JobReport, Tail
-from glaunch.rundir import AttemptFolder, batch_logs, load_json
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
