@@ -55,8 +55,23 @@ def test_nodes_are_held_until_they_were_seen_running_or_time_is_up(tmp_path: Pat
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    history = History(tmp_path / "file" / "state", "login1")
     with pytest.raises(GlaunchError, match="cannot remember"):
-        History(tmp_path / "file" / "state", "login1").append("a", 1.0)
+        history.append("a", 1.0)
+    with pytest.raises(GlaunchError, match="cannot remember"), history.lock():
+        pytest.fail("there is nothing to lock")
+
+
+def test_lines_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    history.path.mkdir()
+    with pytest.raises(GlaunchError, match="cannot remember"):
+        history.submissions()
+
+
+def test_an_error_inside_the_lock_is_its_own(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="mine"), History(tmp_path, "login1").lock():
+        raise FileNotFoundError("mine")
 
 
 def _count(folder: str) -> None:
@@ -81,4 +96,4 @@ def test_the_lock_lets_one_look_and_write_at_a_time(tmp_path: Path) -> None:
 def test_a_full_disk_stops_no_job_that_is_there_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     History(tmp_path / "file" / "state", "login1").note("a", 1.0)
-    assert "cannot remember there what is launched" in capsys.readouterr().err
+    assert "cannot remember what is launched" in capsys.readouterr().err

@@ -57,13 +57,13 @@ def test_a_word_that_was_perhaps_meant_for_glaunch(line: str, late: tuple[str, .
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)
-    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), True)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
 
 
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
-    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
 
 
 def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:

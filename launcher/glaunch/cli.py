@@ -150,8 +150,8 @@ def main(args: list[str] | None = None) -> NoReturn:
     sys.excepthook = _bug
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
         codecs.register_error("glaunch", _written)
-        sys.stdout.reconfigure(errors="glaunch")
-        sys.stderr.reconfigure(errors="glaunch")
+        sys.stdout.reconfigure(encoding="utf-8", errors="glaunch")
+        sys.stderr.reconfigure(encoding="utf-8", errors="glaunch")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except click.exceptions.Abort:

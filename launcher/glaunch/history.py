@@ -53,7 +53,8 @@ class History:
         """Add one line and have it on disk before returning. Raises DiskError where that cannot be."""
         # A newline before it too: a torn line of a killed writer must not swallow this one.
         line = ("\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n").encode()
-        with self._writing():
+        with self._faults_told():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 if os.write(handle, line) < len(line):  # a disk that fills up just now takes a part and says nothing
@@ -69,17 +70,6 @@ class History:
         except DiskError as error:
             talk(error.message)
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            yield
-        except OSError as error:
-            raise DiskError(
-                f"{self.folder}: cannot remember there what is launched ({error.strerror})",
-                hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
-            ) from error
-
     def submissions(self) -> tuple[Submission, ...]:
         """All that was launched, oldest first. A torn last line (a killed writer) is passed over."""
         found: dict[str, Submission] = {}
@@ -89,8 +79,10 @@ class History:
 
     def _events(self) -> Iterator[dict[str, Any]]:
         events = []
-        for path in sorted(self.folder.glob("submissions-*.jsonl")):
-            for line in self._text(path).splitlines():
+        with self._faults_told():
+            texts = [path.read_text(errors="replace") for path in sorted(self.folder.glob("submissions-*.jsonl"))]
+        for text in texts:
+            for line in text.splitlines():
                 try:
                     event = json.loads(line)
                 except ValueError:
@@ -108,7 +100,8 @@ class History:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""
-        with self._writing():
+        with self._faults_told():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             with contextlib.suppress(OSError):  # a file system without locks: two at once may then choose the same nodes
@@ -116,6 +109,16 @@ class History:
             yield
         finally:
             os.close(handle)
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise DiskError(
+                f"{self.path}: cannot remember what is launched ({error.strerror})",
+                hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
+            ) from error
 
 
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:

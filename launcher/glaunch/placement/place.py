@@ -3,31 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from glaunch.cluster import IntArray
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
 from glaunch.placement.cost import cost_of
 from glaunch.placement.order import in_fabric_order, natural_order
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.solve import Branch, Island, best_counts
-
-IntArray = npt.NDArray[np.int64]
-
-
-class Weighed(Protocol):
-    """What `place` chooses from: nodes, each once, and beside each Slurm's Weight (lower is used first)."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Node names."""
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """The weight of each node, in the order of `nodes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +36,7 @@ class _Choice:
     sizes: Mapping[int, int]
 
 
-def place(fabric: Fabric, candidates: Weighed, n: int) -> Placement | None:
+def place(fabric: Fabric, candidates: Candidates, n: int) -> Placement | None:
     """The best n of the candidates: least weight in all, as Slurm weighs; then the fewest hops over all pairs, which is proven; then
     the fewest pods; the fewest leaves; then what leaves most for others (tightest last leaf, fullest pod); then names. Always the same
     answer to the same question, whatever the order of the candidates.
@@ -147,7 +132,7 @@ def _cost_of_counts(fabric: Fabric, counts: Mapping[int, int], n: int) -> tuple[
     return n * (n - 1) // 2 + sum(count * (n - count) for count in below.values()), len(pods), len(counts)
 
 
-def _pick(candidates: Weighed, rows: IntArray, weights: IntArray, choice: _Choice, counts: Mapping[int, int]) -> dict[str, int]:
+def _pick(candidates: Candidates, rows: IntArray, weights: IntArray, choice: _Choice, counts: Mapping[int, int]) -> dict[str, int]:
     """Node → weight, of the nodes behind the counts: in each leaf all lighter ones, then by name."""
     wanted = np.isin(rows, np.fromiter(counts, dtype=np.int64)) & (weights <= choice.heaviest)
     must: dict[int, list[str]] = {}
@@ -175,7 +160,7 @@ def _placement(fabric: Fabric, chosen: Mapping[str, int], bound_hops: int) -> Pl
     return Placement(ordered, cost, bound_hops, tuple(leaves.items()), tuple(pods.items()), cost.hops / pairs if pairs else 0.0)
 
 
-def _lone_node(candidates: Weighed) -> Placement | None:
+def _lone_node(candidates: Candidates) -> Placement | None:
     weight_of = dict(zip(candidates.nodes, candidates.weights, strict=True))
     if not weight_of:
         return None

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from glaunch.units import plural
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -19,9 +21,7 @@ class Cost:
         if self.leaves <= 1:
             return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
         mean = self.hops / (nodes * (nodes - 1) // 2)
-        return (
-            f"{self.leaves} leaves in {self.pods} {'pod' if self.pods == 1 else 'pods'}, {mean:.2f} switches between two nodes on average"
-        )
+        return f"{self.leaves} leaves in {plural(self.pods, 'pod')}, {mean:.2f} switches between two nodes on average"
 
 
 @dataclass(frozen=True, slots=True)
