@@ -26,6 +26,7 @@ REASONS = {
     "Licenses": "waits for a licence",
     "JobArrayTaskLimit": "the array runs as many tasks at once as it may",
     "Cleaning": "is being cleaned up before it runs again",
+    "Nodes_required_for_job_are_DOWN": "waits for nodes that are down, drained or reserved",
     "NodeDown": "a node that it needs is down",
     "BadConstraints": "asks for features that no set of nodes has",
     "JobLaunchFailure": "could not be started on its first node",
