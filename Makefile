@@ -41,7 +41,7 @@ check = failed=''; \
 	$(BIN)/ruff check . || failed="$$failed ruff-check"; \
 	$(BIN)/ruff format --check . || failed="$$failed ruff-format"; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
-	$(BIN)/python -m pytest -q -rs $${marks:+"$$marks"} || failed="$$failed pytest"; \
+	$(BIN)/python -m pytest -q -rsfE $${marks:+"$$marks"} || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed" >&2; exit 1; fi
 
 lint: $(READY) ## ruff (check and format) and mypy --strict

@@ -178,6 +178,8 @@ run_ranks() {
         done
         kill "$gl_watcher" 2>/dev/null
         gl_main='' gl_watcher=''
+        # Ended by TERM: at scancel and at the time limit this shell is told too, sometimes a moment later than the ranks
+        if [ "$gl_code" -eq 143 ] && [ -z "$gl_told" ]; then sleep 1; fi
         if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
         [ $(($(date +%s) - gl_started_s)) -le $((gl_start_s + 30)) ] || break
         sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" || break

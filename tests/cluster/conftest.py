@@ -99,6 +99,7 @@ def idle(box: Sandbox) -> None:
     box.exec(["scancel", "--user=bob"])
     box.exec(["scontrol", "update", "PartitionName=gpu", "State=UP"])
     count = str(len(box.nodes))
+    until(lambda: box.exec(["squeue", "-h"]).stdout == "", 60, "no job left, not even a completing one")
     until(lambda: box.exec(["sinfo", "-h", "-t", "idle", "-o", "%D"]).stdout.strip() == count, 60, "all nodes idle")
 
 
