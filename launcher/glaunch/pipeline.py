@@ -15,7 +15,7 @@ from pathlib import Path
 from glaunch import __version__
 from glaunch.caller import caller_of, login_host, split_secrets, state_folder, user_name
 from glaunch.cluster import Cluster
-from glaunch.config import Options, load, load_rules
+from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric, flat_fabric
@@ -23,6 +23,7 @@ from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.process import signals_deferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
+from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Option, Plan
 from glaunch.recover import sweep
@@ -53,6 +54,8 @@ class World:
     history: History
     kept: Kept | None
     captured: bool
+    model: Model
+    """What predicts bandwidth."""
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant."""
 
@@ -74,7 +77,7 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
     state = state_folder(os.environ)
     if snapshot is None:
         slurm, kept = SlurmCommands(timeout_s=timeout_s), Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
-        return World(slurm, settings, load_rules(), History(state, login_host()), kept, captured=False)
+        return World(slurm, settings, load_rules(), History(state, login_host()), kept, captured=False, model=load_model())
     from glaunch.gateways.capture import replay, taken_at_s
 
     return World(
@@ -84,6 +87,7 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
         History(state, login_host()),
         None,
         captured=True,
+        model=load_model(),
         captured_at_s=taken_at_s(Path(snapshot)),
     )
 
@@ -122,6 +126,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
         submission_id=submission_id,
         folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
         now_s=cluster.taken_at_s,
+        model=world.model,
         held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
     )
     return decided, hidden

@@ -155,6 +155,9 @@ def check(fabric: Fabric, candidates: Candidates, n: int, placement: Placement, 
     assert groups.pod == 1 or split_groups(pod_of, nodes, groups.pod) == placement.cost.pod_splits, what
 
 
+NOTHING: Key = (0,) * 7
+
+
 def tree_search(fabric: Fabric, candidates: Candidates, n: int, objective: str, groups: Groups) -> Key | None:
     """The plain dynamic program: every split of every count at every switch. Slow, short, and of another make than the product's."""
     names = ("weight", "leaf_splits", "pod_splits", "hops", "pods", "leaves", "ring_hops")
@@ -171,11 +174,12 @@ def tree_search(fabric: Fabric, candidates: Candidates, n: int, objective: str, 
 
     def best(name: str, above: bool) -> dict[int, Key]:
         children = fabric.children[name]
+        found: dict[int, Key]
         if not children:
             weights = sorted(free.get(name, []))
             found = {k: (sum(weights[:k]), -(k // groups.leaf) * (groups.leaf > 1), 0, 0, 0, min(k, 1), 0) for k in range(len(weights) + 1)}
         else:
-            found = {0: (0,) * 7}
+            found = {0: NOTHING}
             for tier0 in (True, False):
                 for child in children:
                     if (fabric.by_name[child].tier == 0) is tier0:
@@ -184,7 +188,7 @@ def tree_search(fabric: Fabric, candidates: Candidates, n: int, objective: str, 
                     found = {k: add(key, as_pod(k)) for k, key in found.items()}
         if not above and not children:
             found = {k: add(key, as_pod(k)) for k, key in found.items()}
-        return {k: add(key, (0, 0, 0, k * (n - k), 0, 0, 2 * (0 < k < n)) if above else (0,) * 7) for k, key in found.items()}
+        return {k: add(key, (0, 0, 0, k * (n - k), 0, 0, 2 * (0 < k < n)) if above else NOTHING) for k, key in found.items()}
 
     def as_pod(k: int) -> Key:
         return (0, 0, -(k // groups.pod) * (groups.pod > 1), 0, min(k, 1), 0, 0)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate, islice, repeat
 from types import MappingProxyType
 from typing import Protocol
 
@@ -78,7 +78,7 @@ def place(
     """
     _check(candidates, n, objective, groups)
     weights = np.array(candidates.weights, dtype=np.int64)
-    rows = np.array([-1 if row is None else row for row in map(fabric.leaf_row.get, candidates.nodes)], dtype=np.int64)
+    rows = np.fromiter(map(fabric.leaf_row.get, candidates.nodes, repeat(-1)), dtype=np.int64, count=len(candidates.nodes))
     choices = _choices(fabric, rows, weights, n)
     least = min((choice.weight for choice in choices), default=0)
     best: tuple[tuple[int, ...], _Choice, Mapping[int, int], Cost] | None = None
@@ -211,7 +211,9 @@ def _placement(fabric: Fabric, chosen: Mapping[str, int], bound: Cost, objective
     if cost is None:
         return None
     leaves = Counter(fabric.leaf_of[node] for node in ordered)
-    pods = Counter(fabric.pod_of(node) for node in ordered)
+    pods: Counter[str] = Counter()
+    for leaf, count in leaves.items():
+        pods[fabric.pod_of_leaf(leaf)] += count
     pairs = len(ordered) * (len(ordered) - 1) // 2
     return Placement(
         nodes=ordered,

@@ -4,7 +4,9 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from glaunch.hostlist import fold
-from glaunch.placement.placement import OrderRow, Placement
+from glaunch.placement.objective import HOPS, NO_GROUPS, OBJECTIVES, Groups, compared
+from glaunch.placement.placement import Cost, OrderRow, Placement
+from glaunch.placement.predict import Bandwidth, Crossings
 from glaunch.plan import Option, Plan
 from glaunch.report.text import clean, columns, cut, pad, plural, row, wrapped
 from glaunch.tuning import Variable
@@ -82,15 +84,46 @@ def _placement(plan: Plan, width: int) -> list[str]:
         lines += row("", "not enough nodes are free now: the job will wait", width)
     else:
         lines += row("", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines += row("", groups_words(plan.groups, plan.placement), width) if plan.groups != NO_GROUPS else []
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
+    for label, other in zip(("or", *[""] * len(plan.alternatives)), plan.alternatives, strict=False):
+        lines += row(label, f"--objective {other.objective} gives fewer {OBJECTIVES[other.objective][0]}: {cost_words(other)}", width)
     if plan.best_possible is not None:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
-    return [*lines, *row("fabric", plan.fabric_source, width)]
+    return [*lines, *_outlook(plan, width), *row("fabric", plan.fabric_source, width)]
+
+
+def _outlook(plan: Plan, width: int) -> list[str]:
+    """Which connections of an all-reduce leave a leaf, and how fast it can be; nothing for a job in one leaf."""
+    look = plan.outlook
+    if look is None or plan.placement is None or plan.placement.cost.leaves < 2:
+        return []
+    lines = row("rank order", _crossing("ring", look.planned.ring, look.by_name.ring), width)
+    lines += row("", _crossing("NCCL's trees", look.planned.tree, look.by_name.tree), width)
+    if look.planned.bandwidth is None:
+        return lines
+    text = f"{_speed(look.planned.bandwidth)} bus bandwidth"
+    if look.by_name.bandwidth and look.by_name.bandwidth != look.planned.bandwidth:
+        text += f"; in the order of names {_speed(look.by_name.bandwidth)}"
+    if look.best_possible and look.best_possible.bandwidth:
+        text += f"; the best set of all {_speed(look.best_possible.bandwidth)}"
+    lines += row("all-reduce", text, width)
+    return lines + row("", f"a model, right to about a quarter: {', '.join(look.planned.assumed)}", width)
+
+
+def _crossing(what: str, planned: Crossings, by_name: Crossings) -> str:
+    text = f"{what}: {planned.leaf} of {planned.connections} connections leave a leaf, {planned.pod} a pod"
+    same = (planned.leaf, planned.pod) == (by_name.leaf, by_name.pod)
+    return text if same else f"{text} (in the order of names {by_name.leaf} and {by_name.pod})"
+
+
+def _speed(bandwidth: Bandwidth) -> str:
+    return f"{bandwidth.expected_gb_s:.0f} GB/s ({bandwidth.low_gb_s:.0f}–{bandwidth.high_gb_s:.0f})"
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:
-    if now is not None and now.cost.hops == best.cost.hops:
-        return "were every node of the partition free, no set would be nearer"
+    if now is not None and now.cost.key(best.objective)[1:] == best.cost.key(best.objective)[1:]:
+        return "were every node of the partition free, no set would be better"
     return f"were every node of the partition free: {cost_words(best)}"
 
 
@@ -102,10 +135,30 @@ def cost_words(placement: Placement) -> str:
 
 
 def proof_words(placement: Placement) -> str:
-    """Whether a better set exists."""
-    if placement.optimal:
+    """Whether a better set exists, and better in what."""
+    if not placement.optimal:
+        cost, bound = (dict(zip(compared(placement.objective), one.key(placement.objective), strict=True)) for one in _both(placement))
+        name = next(name for name in cost if cost[name] != bound[name])
+        return f"{cost[name]} {name.replace('_', ' ')}, and no set has fewer than {bound[name]}"
+    if placement.objective == HOPS:
         return "proven optimal among the nodes that are free"
-    return f"{placement.cost.hops} hops in all, and no set has fewer than {placement.bound_hops}"
+    return f"proven optimal for {placement.objective} among the nodes that are free"
+
+
+def _both(placement: Placement) -> tuple[Cost, Cost]:
+    return placement.cost, placement.bound
+
+
+def groups_words(groups: Groups, placement: Placement) -> str:
+    """`4 groups of 16 nodes, none over two pods`."""
+    cost, n = placement.cost, len(placement.nodes)
+    kinds = ((groups.pod, cost.pod_splits, "pods"), (groups.leaf, cost.leaf_splits, "leaves"))
+    parts = []
+    for size, splits, what in kinds:
+        if size > 1 and not (what == "pods" and groups.pod == groups.leaf and not splits):
+            over = f"{splits} of them over two {what} or more, and no set has fewer" if splits else f"none over two {what}"
+            parts.append(f"{plural(n // size, 'group')} of {plural(size, 'node')}, {over}")
+    return "; ".join(parts)
 
 
 def tree(placement: Placement, order: Iterable[OrderRow], per_node: int, tasks: int, width: int) -> list[str]:

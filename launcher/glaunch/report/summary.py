@@ -1,7 +1,8 @@
 """What a launch says about its plan before it submits: a few lines; `glaunch plan` says it all."""
 
+from glaunch.placement.objective import NO_GROUPS
 from glaunch.plan import Plan
-from glaunch.report.plan import cost_words, proof_words, shape
+from glaunch.report.plan import cost_words, groups_words, proof_words, shape
 from glaunch.report.text import clean
 from glaunch.units import format_time
 
@@ -13,6 +14,8 @@ def summary(plan: Plan) -> tuple[str, ...]:
         lines[0] += f" ({plan.time_limit_why})"
     if plan.placement is not None:
         lines.append(f"best free nodes: {cost_words(plan.placement)}, {proof_words(plan.placement)}")
+        if plan.groups != NO_GROUPS:
+            lines.append(groups_words(plan.groups, plan.placement))
     lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
     if variables:
