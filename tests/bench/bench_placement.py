@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
-    sys.path.insert(0, str(ROOT / "launcher"))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "launcher"))
 
 from tests.controller import Controller, missing
 
@@ -110,7 +109,8 @@ def best_fit(case: Case) -> list[str]:
 
 def filled(pool: Sequence[str], room: Counter[str], n: int) -> list[tuple[str, int]]:
     """Of a pool, largest first: whole ones while none fits the rest, then the tightest that does."""
-    rest, taken = n, []
+    rest = n
+    taken: list[tuple[str, int]] = []
     for index, name in enumerate(pool):
         if room[name] >= rest:
             tightest = min((other for other in pool[index:] if room[other] >= rest), key=lambda other: (room[other], pool.index(other)))

@@ -11,11 +11,15 @@ import pytest
 
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric, build_fabric, flat_fabric, synthetic
+from glaunch.placement.choice import choose
 from glaunch.placement.cost import cost_of
+from glaunch.placement.eligible import Eligible
+from glaunch.placement.layout import RankLayout
 from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups, compared
 from glaunch.placement.order import in_fabric_order
 from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Cost, Placement
+from glaunch.placement.share import Share
 
 
 def random_fabric(r: random.Random, *, fan_out: int = 3, leaf_nodes: int = 4, tiers: int = 4) -> Fabric:
@@ -296,6 +300,52 @@ def test_equal_choices_go_where_least_is_left_over() -> None:
     last = place(*free_per_leaf([[5, 3, 2]]), 7)
     assert last is not None
     assert last.leaves == (("leaf0.0", 5), ("leaf0.2", 2))
+
+
+def test_health_decides_among_equals_and_never_against_cost() -> None:
+    fabric, candidates = free_per_leaf([[3, 3], [3, 3]])
+    ill = {"n0-0-0": 5, "n0-1-1": 1, "n1-0-2": 1}
+    three = place(fabric, candidates, 3, penalties=ill)
+    assert three is not None
+    assert three.leaves == (("leaf1.1", 3),), "the only leaf of healthy nodes"
+    two = place(fabric, candidates, 2, penalties={**ill, "n1-1-0": 1, "n1-1-1": 1})
+    assert two is not None
+    assert two.nodes == ("n1-0-0", "n1-0-1"), "two healthy nodes of one leaf, in the pod that is in better health"
+    six = place(fabric, candidates, 6, penalties=ill)
+    assert six is not None
+    assert six.pods == (("pod1", 6),), "a penalty of 1 rather than one of 6"
+    twelve = place(fabric, candidates, 12, penalties=ill)
+    assert twelve is not None
+    assert twelve.cost == place(*free_per_leaf([[3, 3], [3, 3]]), 12).cost  # type: ignore[union-attr]
+    tight = place(*free_per_leaf([[3], [2]]), 2, penalties={"n1-0-0": 9, "n1-0-1": 9})
+    assert tight is not None
+    assert tight.leaves == (("leaf1.0", 2),), "what is left for others goes before health"
+
+
+def test_of_equal_pods_and_leaves_the_first_is_taken() -> None:
+    fabric, candidates = free_per_leaf([[4, 4], [4, 4], [4, 4]])
+    for n in (1, 3, 4, 5, 8):
+        placement = place(fabric, candidates, n)
+        assert placement is not None
+        assert placement.nodes == in_fabric_order(fabric, candidates.nodes)[:n]
+
+
+def test_fewest_hops_and_fewest_pods_can_be_two_sets() -> None:
+    fabric, candidates = free_per_leaf([[4], [1], [1, 1, 1, 1, 1]])
+    hops, spread = place(fabric, candidates, 5), place(fabric, candidates, 5, "spread")
+    assert hops is not None
+    assert spread is not None
+    assert hops.cost.key("hops") == (5, 0, 0, 26, 2, 2)
+    assert spread.cost.key("spread") == (5, 0, 0, 1, 5, 30)
+    names, weights = candidates.nodes, candidates.weights
+    layout = RankLayout(5, 5, 1, 0, "")
+    fit = Eligible(layout, True, Share(0, 1, 0), names, (), (), names, weights, (), weights, (), (), None, (), decided=True)
+    for objective, other in (("hops", spread), ("spread", hops)):
+        choice = choose(fabric, fit, objective, NO_GROUPS, powered_down_free=False)
+        assert choice.free is not None
+        assert choice.free.objective == objective
+        assert choice.alternatives == (other,)
+    assert {one.objective for one in choose(fabric, fit, "ring", NO_GROUPS, powered_down_free=False).alternatives} == {"spread"}
 
 
 def test_the_same_question_gets_the_same_answer_in_any_order() -> None:
