@@ -39,6 +39,20 @@ def test_an_unknown_option_before_the_script_is_refused_with_the_nearest() -> No
     assert "did you mean --ntasks?" in error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("line", "late"),
+    [
+        ("train.py -n 8 --steps 5 --ntasks=4", ("--ntasks=4",)),
+        ("train.py --steps 5 -n 8", ("-n",)),
+        ("train.py -n 8 --steps 5 -n 3", ()),
+        ("-n 8 train.py --steps 5 --ntasks 4", ()),
+        ("train.py -n 8 -- --ntasks 4", ()),
+    ],
+)
+def test_a_word_that_was_perhaps_meant_for_glaunch(line: str, late: tuple[str, ...]) -> None:
+    assert read_words(line.split(), OPTIONS).late == late
+
+
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)

@@ -19,6 +19,7 @@ from glaunch.history import Submission
 from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import Launched, World
+from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
@@ -95,15 +96,16 @@ def _follow(
     watch = follower(world, submission_id, job_id, folder, pinned=pinned, array=array, out=say if show else None)
     ending = _interruptible(watch, watch.run)
     if ending is None:
-        talk(f"detached: job {job_id} goes on")
-        talk(f"back: glaunch logs -f {job_id}   its state: glaunch status   its end: glaunch cancel {job_id}")
+        # in one go: the terminal may be gone before a second line
+        talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
         return 130, None, "glaunch"
-    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=f"ended with exit code {ending.code}")
+    world.history.append(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
     fetch_missing(world, folder)
     attempt = worst_attempt(folder)
-    made = report_of(folder, attempt, ending.job or look_up(world, job_id))
+    job = ending.job if ending.job is not None and not array else look_up(world, job_id, folder, attempt)
+    made = report_of(folder, attempt, job)
     tell(job_text(made, terminal_width()))
     if array:
         talk(_tasks_in_words(folder))
@@ -155,8 +157,12 @@ def save_report(folder: Path, attempt: AttemptFolder | None, report: JobReport) 
     return page
 
 
-def look_up(world: World, job_id: str) -> Job:
-    """What Slurm, or its accounting, still knows of a job."""
+def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | None) -> Job:
+    """What Slurm, or its accounting, still knows of a job: of the one whose attempt this is, where there is one (an array's task, a run
+    that was started by hand)."""
+    if attempt is not None:
+        plan = load_plan(folder)
+        job_id = f"{attempt.job_id}_{attempt.task}" if plan is not None and plan.request.array else attempt.job_id
     try:
         job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
     except SlurmError as error:

@@ -5,7 +5,6 @@ import os
 import pwd
 import re
 import shutil
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +27,7 @@ def user_name() -> str:
 
 def login_host() -> str:
     """This host's short name."""
-    return socket.gethostname().split(".")[0] or "localhost"
+    return os.uname().nodename.split(".")[0] or "localhost"
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:

@@ -4,21 +4,26 @@ Each module of `commands/` holds one click command named `command`; it is import
 """
 
 import os
+import re
+import shutil
 import signal
 import sys
 from importlib import import_module
 from io import TextIOWrapper
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from glaunch import __version__
-from glaunch.errors import GlaunchError
+from glaunch.errors import GlaunchError, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Launch": {
-        "run": "Place, submit and follow a job (the verb that is meant when none is given).",
+        "run": "Place, submit and follow a job; what is meant when no verb is given.",
         "plan": "Show all that `run` would submit, and submit nothing.",
     },
     "Follow": {
@@ -40,7 +45,7 @@ VERBS = {name: text for section in SECTIONS.values() for name, text in section.i
 EXAMPLES = """\
 Examples:
   glaunch train.py -n 64                     64 ranks on the 64 GPUs that the network serves best
-  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3  options before the script: all after it are the script's
+  glaunch -N 8 -t 2:00:00 train.py --lr 1e-3 options before the script: all after it are the script's
   glaunch plan train.py -n 64                what would be submitted, and why
   glaunch logs -f                            follow the last job again
 """
@@ -61,7 +66,19 @@ class Verbs(click.Group):
         return found
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, with_verb(args)) if args else super().parse_args(ctx, ["--help"])
+        if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused
+            return super().parse_args(ctx, with_verb(args) if args else args)
+        _refuse_mistyped(args)
+        return super().parse_args(ctx, with_verb(as_help(args)) if args else ["--help"])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Verbs, and files, since a script is as good as a verb; no command is loaded for it, and the cluster is not asked."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        return verbs or [CompletionItem(incomplete, type="file")]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in SECTIONS.items():
@@ -71,6 +88,13 @@ class Verbs(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
         formatter.write(EXAMPLES)
+
+
+def as_help(args: list[str]) -> list[str]:
+    """`help`, `help VERB` as everybody types them, unless a program of that name is meant (./help)."""
+    if args[:1] != ["help"]:
+        return args
+    return [*(word for word in args[1:2] if word in VERBS), "--help"]
 
 
 def with_verb(args: list[str]) -> list[str]:
@@ -89,6 +113,18 @@ def with_verb(args: list[str]) -> list[str]:
     if at < len(args) and args[at] in VERBS:
         return args
     return [*args[:at], "run", *args[at:]]
+
+
+def _refuse_mistyped(args: list[str]) -> None:
+    """A first word that is nearly a verb, and no program and no file here, is a verb with a slip in it."""
+    word = args[0] if args else ""
+    if word in VERBS or not re.fullmatch(r"[a-z]+", word):
+        return
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, VERBS, 1, 0.7)
+    if near and not os.path.exists(word) and not shutil.which(word):
+        raise UsageError(f"{word!r} is no verb of glaunch, and no program on PATH or here", hint=f"did you mean: glaunch {near[0]}")
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

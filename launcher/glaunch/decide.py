@@ -134,8 +134,10 @@ def _time(request: Request, origins: Mapping[str, str], partition: Partition) ->
     if request.time:
         return parse_time_s(request.time) or None, origins.get("time", "-t")
     if partition.default_time_s is not None:
-        return partition.default_time_s, f"partition {partition.name}'s default, as neither -t nor the site says a limit"
-    return partition.max_time_s, f"partition {partition.name}'s maximum, as neither -t nor the site says a limit"
+        return partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
+    if partition.max_time_s is not None:
+        return partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less"
+    return None, f"partition {partition.name} has none; -t sets one"
 
 
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:

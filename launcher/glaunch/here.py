@@ -49,7 +49,7 @@ def run_here(world: World, request: Request) -> int:
     )
     found = [attempt for attempt in attempts(folder) if attempt.end is not None]
     if found:
-        made = report_of(folder, found[-1], look_up(world, job_id))
+        made = report_of(folder, found[-1], look_up(world, job_id, folder, found[-1]))
         tell(job_text(made, terminal_width()))
         talk(f"the same as a page: {save_report(folder, found[-1], made)}")
     talk(f"ended with exit code {done.returncode} after {time.time() - began_s:.0f} s")

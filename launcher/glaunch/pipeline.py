@@ -1,16 +1,16 @@
 """The whole of glaunch in order; read this first.
 
 request → plan → script → job → bundle → findings → report. Nothing is decided here and nothing is done here: each line hands the
-answer of one part to the next. `aftermath` goes on where `launch` ends.
+answer of one part to the next. `aftermath` goes on where `launch` ends. What only a launch needs is imported by it: `plan` is to be quick.
 """
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from glaunch import __version__
 from glaunch.caller import caller_of, login_host, split_secrets, state_folder, user_name
@@ -27,17 +27,15 @@ from glaunch.hostlist import expand
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Option, Plan
-from glaunch.recover import sweep
-from glaunch.report.documents import plan_document
-from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rule import Rule
-from glaunch.rundir import create, warn_local, write_texts
-from glaunch.script import MIB, Ending, Script, render
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import talk
 from glaunch.units import format_time
+
+if TYPE_CHECKING:
+    from glaunch.script import Script
 
 ARGUMENT_MAX_BYTES = 96 * 1024
 """A single argument of a program ends at 128 KiB on Linux; a longer list of nodes travels in a file."""
@@ -106,7 +104,7 @@ def plan(world: World, request: Request) -> Plan:
     return _decide(world, request, cluster, fabric)[0]
 
 
-def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Script, Mapping[str, str]]:
+def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:
     """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
     return decided, script_of(world, decided), hidden
@@ -116,7 +114,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
-    submission_id = secrets.token_hex(4)
+    submission_id = os.urandom(4).hex()
     decided = decide(
         replace(request, env=public),
         world.settings,
@@ -138,8 +136,10 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
     return os.path.normpath(os.path.join(work_dir, settings.text("rundir.path"), f"{safe[:80]}-{submission_id}"))
 
 
-def script_of(world: World, decided: Plan) -> Script:
+def script_of(world: World, decided: Plan) -> "Script":
     """The plan as text."""
+    from glaunch.script import MIB, Ending, render
+
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
     texts = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.suffix in {".j2", ".sh"}}
@@ -158,6 +158,9 @@ def script_of(world: World, decided: Plan) -> Script:
 
 def launch(world: World, request: Request) -> Launched:
     """Decide, write down what is about to be done, and submit: intent, folder, sbatch, id, in this order. Raises what the parts raise."""
+    from glaunch.recover import sweep
+    from glaunch.report.summary import summary
+
     sweep(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"))
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
@@ -180,8 +183,11 @@ def launch(world: World, request: Request) -> Launched:
     return _submit(world, decided, folder, hidden)
 
 
-def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
+def write(world: World, decided: Plan, script: "Script", fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
+    from glaunch.report.documents import plan_document
+    from glaunch.rundir import create, write_texts
+
     folder = Path(decided.folder)
     warn_of_local(world.settings, os.path.realpath(folder))
     intent = {
@@ -199,6 +205,8 @@ def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
 
 def warn_of_local(settings: Settings, path: str) -> None:
     """Say it when other nodes will hardly see this path: such a job never says a word itself."""
+    from glaunch.rundir import warn_local
+
     mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     warning = warn_local(path, settings.words("rundir.shared"), settings.words("rundir.local"), mounts)
     if warning:
@@ -236,6 +244,8 @@ def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
     The file has a node a line: 22.05 does not understand long lines, and says no to a file that makes a list of more than 64 KiB
     (then the job is asked for without the pin). **Source:** tried on 22.05.8.
     """
+    from glaunch.rundir import write_texts
+
     words = []
     for option in arguments:
         value = option.value

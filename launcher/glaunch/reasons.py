@@ -56,6 +56,15 @@ STATES = {
 }
 
 
+def ended(code: int | None, job: Job | None) -> str:
+    """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
+    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", "UNKNOWN"}):
+        return in_words(job)
+    if code is None:
+        return "over; Slurm has forgotten how"
+    return "done" if code == 0 else f"ended with exit code {code}"
+
+
 def in_words(job: Job) -> str:
     """`waits: other jobs come first (Priority)`."""
     state = STATES.get(job.state, job.state.lower())

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -131,6 +130,8 @@ class Words:
     command: tuple[str, ...]
     options_first: bool
     """True when glaunch's options stood before the script, so that all after it is the script's."""
+    late: tuple[str, ...] = ()
+    """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
 
 
 def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
@@ -154,8 +155,10 @@ def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
         return Words(own, (script, *words[at:]), True)
     own, at = _take(words, at, takes_value)
     if at < len(words) and words[at] == "--":
-        at += 1
-    return Words(own, (script, *words[at:]), False)
+        return Words(own, (script, *words[at + 1 :]), False)
+    known = {name for name in takes_value if name.startswith("--") or not own}
+    late = tuple(word for word in words[at:] if word.partition("=")[0] in known)
+    return Words(own, (script, *words[at:]), False, late)
 
 
 def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tuple[tuple[str, ...], int]:
@@ -175,6 +178,8 @@ def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tup
 
 
 def _near(word: str, takes_value: Mapping[str, bool]) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(word.partition("=")[0], takes_value, 1)
     known = f"did you mean {close[0]}? " if close else ""
     key = word.lstrip("-") or "KEY"

@@ -5,8 +5,18 @@ import sys
 
 
 def talk(line: str) -> None:
-    """Say one line."""
-    tell(f"glaunch: {line}\n")
+    """Say one line; on a terminal it is broken between words where the terminal ends (a path or a command stays whole)."""
+    text = f"glaunch: {line}"
+    if sys.stderr.isatty():
+        import shutil
+        import textwrap
+
+        width = max(40, shutil.get_terminal_size().columns)
+        parts = [
+            textwrap.wrap(part, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) for part in text.split("\n")
+        ]
+        text = "\n".join("\n".join(part) for part in parts)
+    tell(f"{text}\n")
 
 
 def tell(page: str) -> None:

@@ -82,6 +82,8 @@ def test_a_three_task_array_runs_each_task_once(ada: User) -> None:
     for attempt in found:
         assert [place.host for place in attempt.ranks] == [host for host in attempt.hosts for _ in range(8)]
     assert "3 of 3 array tasks ended well" in done.stderr
+    assert f"job {job_id_of(done)}_3 (prog) is done" in done.stderr, "the report is about the task whose folder it shows"
+    assert f"job {job_id_of(done)}_1 (prog) is done" in ada.glaunch("report", f"{job_id_of(done)}_1").stdout
     assert len(re.findall(r"^\[2\] \d+: rank", done.stdout, re.M)) == 8
 
 

@@ -88,7 +88,7 @@ def _report(text: str) -> JobReport:
         granted=(*NODES[:2], "n003" + end),
         ranks=tuple(RankRow(rank, NODES[rank // 8], rank % 8) for rank in range(24)),
         planned_cost=Cost(8, 60, 1, 2),
-        granted_cost=Cost(8, 64, 1, 3),
+        granted_cost=Cost(8, 9, 1, 3),
         best_cost=Cost(8, 60, 1, 2),
         granted_leaves=(("leaf1" + end, 3),),
         findings=(

@@ -20,7 +20,7 @@ from glaunch.placement.placement import Cost, OrderRow
 from glaunch.plan import Plan, RankLayout
 from glaunch.report.documents import plan_document, plan_from_document, report_document
 from glaunch.report.html import job_html
-from glaunch.report.job import JobReport, job_text
+from glaunch.report.job import JobReport, bundle_text, job_text, placement_words
 from glaunch.report.jobs import JobLine, jobs_text
 from glaunch.report.plan import plan_text, read_as, shape
 from glaunch.report.text import columns
@@ -63,7 +63,7 @@ def test_report_in_a_terminal(report: JobReport, width: int) -> None:
 
 def test_report_of_a_job_that_waits(queued_report: JobReport, template: str) -> None:
     golden("report-queued.txt", job_text(queued_report))
-    assert "PENDING" in job_html(queued_report, template)
+    assert "waits for nodes or GPUs" in job_html(queued_report, template)
 
 
 def test_report_in_a_browser(report: JobReport, template: str) -> None:
@@ -116,7 +116,8 @@ class _Page(html.parser.HTMLParser):
 
 def test_the_page_has_no_element_that_a_text_brought(report: JobReport, evil_report: JobReport, template: str) -> None:
     good, evil = _Page(), _Page()
-    good.feed(job_html(report, template))
+    same_shape = dataclasses.replace(report, granted=(*report.granted[:2], "n099"))  # the hostile host is none of the fabric's either
+    good.feed(job_html(same_shape, template))
     evil.feed(job_html(evil_report, template))
     assert evil.tags == good.tags
     assert "script" not in evil.tags
@@ -178,19 +179,50 @@ def test_the_shape_says_both_nodes_and_ranks(plan: Plan, layout: RankLayout, wor
 def test_the_report_says_what_is_known_and_no_more(report: JobReport, template: str) -> None:
     good = dataclasses.replace(report, job=Job("12", "COMPLETED"), exit_code=0, findings=(), tails=(), logs=None, planned_cost=None)
     text, page = job_text(good), job_html(good, template)
-    assert text.startswith("job 12 (train): COMPLETED, exit code 0, after 1 min\n")
-    assert 'class="good"' in page
+    assert text.startswith("job 12 (train) is done after 1 min, exit code 0\n")
+    assert '<header class="good">' in page
     assert "planned" not in text
     assert "findings" not in text
-    assert "at best    2 leaves in 1 pod, 60 hops in all" in text
+    assert "at best    2 leaves in 1 pod, 2.14 switches between two nodes on average" in text
 
 
 def test_many_hosts_do_not_fill_the_screen(report: JobReport) -> None:
     assert report.logs is not None
     hosts = tuple(dataclasses.replace(report.logs.hosts[index % 2], host=f"n{index:03d}") for index in range(100)) + report.logs.hosts[2:]
-    text = job_text(dataclasses.replace(report, logs=dataclasses.replace(report.logs, hosts=hosts)))
-    assert "and 69 more hosts whose logs are home" in text
+    logs = dataclasses.replace(report.logs, hosts=hosts)
+    text = bundle_text(logs)
+    assert "and 69 more hosts" in text
     assert "unreachable: 10.77.1.3" in text, "those that are missing are always shown"
+    page = job_text(dataclasses.replace(report, logs=logs))
+    assert "unreachable: 10.77.1.3" in page
+    assert "n000 " not in page, "a host whose logs are home needs no line"
+
+
+def test_a_failure_says_its_cause_in_the_first_three_lines(report: JobReport) -> None:
+    assert job_text(report).splitlines()[:3] == [
+        "job 12 (train) failed after 1 min, exit code 5",
+        "  ✗ rank 17 on n003 exited with code 5",
+        "    17: ValueError: 5",
+    ]
+
+
+def test_a_job_that_got_its_plan_says_so_in_one_line(report: JobReport) -> None:
+    assert report.plan is not None
+    assert report.plan.placement is not None
+    good = dataclasses.replace(report, granted=report.plan.placement.nodes, granted_cost=report.planned_cost)
+    assert placement_words(good) == [
+        ("got", "2 leaves in 1 pod, 2.14 switches between two nodes on average: as planned, the best there could be")
+    ]
+
+
+def test_a_plan_of_many_leaves_shows_the_pods(plan: Plan) -> None:
+    order = tuple(OrderRow(f"n{row:04d}", row, f"leaf{row // 8:03d}", f"spine{row // 256}") for row in range(1024))
+    assert plan.placement is not None
+    placement = dataclasses.replace(plan.placement, nodes=tuple(row.node for row in order))
+    layout = RankLayout(8192, 1024, 8, 8, "h100")
+    text = plan_text(dataclasses.replace(plan, placement=placement, order=order, layout=layout))
+    assert "             spine3  32 leaves, 256 nodes, ranks 6144–8191\n" in text
+    assert len(text.splitlines()) < 40
 
 
 def test_a_finding_wraps_and_keeps_its_parts(report: JobReport) -> None:

@@ -10,7 +10,7 @@ HELP = """Cancel jobs that you launched with glaunch, by job id (also of an arra
 Examples:
   glaunch cancel 4711
   glaunch cancel 4712_3          one task of an array
-  glaunch cancel train -y        without asking which one was meant
+  glaunch cancel train           the last one of that name
 """
 
 
@@ -29,8 +29,12 @@ def command(jobs: tuple[str, ...]) -> int:
         submission = the_one(submissions, word)
         if not submission.job_id:
             raise UsageError(f"{word}: no job id is known for it ({submission.detail or submission.state})", hint="glaunch status")
+        if submission.state == "over":
+            talk(f"job {submission.job_id} is over: {submission.detail}")
+            continue
         ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
-    world.slurm.cancel(ids)
+    if ids:
+        world.slurm.cancel(ids)
     for job_id in ids:
         talk(f"job {job_id}: asked Slurm to cancel it")
     return 0

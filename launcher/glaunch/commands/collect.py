@@ -30,6 +30,7 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.logs import HostLogs
     from glaunch.recover import reconcile
     from glaunch.report.job import bundle_text
+    from glaunch.report.text import plural
     from glaunch.talk import talk
 
     world = pipeline.open_world()
@@ -39,7 +40,11 @@ def command(job: str | None, as_json: bool) -> int:
         raise UsageError(f"job {submission.job_id or submission.name} has not run yet: there are no logs", hint="glaunch status")
 
     def progress(host: HostLogs) -> None:
-        talk(f"{host.host}: {len(host.files)} files" if host.archive else f"{host.host}: {host.reason}: {host.detail}")
+        if not host.archive:
+            talk(f"{host.host}: {host.reason}: {host.detail}")
+
+    if attempt.end is None:
+        talk(f"job {submission.job_id} runs: {plural(len(attempt.hosts), 'host')} asked over SSH")
 
     bundle = aftermath.fetch(world, attempt, progress)
     if as_json:

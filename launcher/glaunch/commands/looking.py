@@ -7,9 +7,10 @@ from pathlib import Path
 from glaunch.errors import UsageError
 from glaunch.follow import last_attempts
 from glaunch.history import Submission
+from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
-from glaunch.reasons import in_words
+from glaunch.reasons import ended, in_words
 from glaunch.recover import find
 from glaunch.report.jobs import JobLine
 from glaunch.rundir import AttemptFolder, attempts
@@ -29,6 +30,11 @@ def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
 
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
     """The attempt that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    if not Path(submission.folder).is_dir():
+        raise UsageError(
+            f"job {submission.job_id or submission.name}: its folder {submission.folder} is gone, and all that was known of it",
+            hint="glaunch clean removes old ones; Slurm may still know: sacct -j " + (submission.job_id or "JOB"),
+        )
     found = last_attempts(attempts(Path(submission.folder)))
     task = (word or "").partition("_")[2]
     if task.isdigit():
@@ -61,14 +67,11 @@ def _line(world: World, submission: Submission, jobs: list[Job]) -> JobLine:
         state = "Slurm has not said yet"
     elif submission.state in {"refused", "lost"}:
         state = f"never ran: {submission.detail}" if submission.detail else "never ran"
-    elif codes:
-        code = max(codes)
-        state = "done" if code == 0 else f"ended with exit code {code}"
-    elif job is not None:
-        state = in_words(job)
+    elif submission.state == "over" and submission.detail:
+        state = submission.detail
     else:
-        state = submission.detail if submission.state == "over" else "over; Slurm has forgotten how"
+        state = ended(max(codes, default=None), job)
     if submission.job_id and submission.state not in ENDED and (job is None or job.over):
         world.history.append(submission.id, now_s, state="over", pin="settled", detail=state)
-    where = job.nodes if job is not None and job.nodes else ""
+    where = job.nodes if job is not None and job.nodes else fold(found[-1].hosts) if found else ""
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, now_s - submission.created_s, submission.folder)

@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from glaunch.errors import UsageError
 from glaunch.request import FIELDS, Request, asks, read_words, with_option
 from glaunch.schema import KEYS
+from glaunch.talk import talk
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
@@ -63,7 +67,15 @@ def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a launch and its words."""
     for option in reversed(OPTIONS):
         function = option(function)
-    return click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]")(function)
+    words = click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]", shell_complete=_files)
+    return words(function)
+
+
+def _files(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """The shell's own completion of file names: a script is one."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
 
 
 class LaunchCommand(click.Command):
@@ -76,7 +88,12 @@ class LaunchCommand(click.Command):
             if isinstance(parameter, click.Option)
             for name in (*parameter.opts, *parameter.secondary_opts)
         }
+        if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused, and nothing is said
+            return super().parse_args(ctx, args)
         words = read_words(args, takes_value)
+        if words.late:
+            script = words.command[0]
+            talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
         return super().parse_args(ctx, [*words.own, "--", *words.command])
 
     def get_usage(self, ctx: click.Context) -> str:

@@ -30,15 +30,16 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
 
     from glaunch import pipeline
     from glaunch.caller import terminal_width
-    from glaunch.report.documents import plan_document
     from glaunch.report.plan import plan_text
 
     request = request_from(params)
     world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
     plan = pipeline.plan(world, request)
     if params["as_json"]:
+        from glaunch.report.documents import plan_document
+
         click.echo(json.dumps(plan_document(plan), indent=1))
         return
-    click.echo(plan_text(plan, terminal_width(), None if world.captured else time.time()), nl=False)
+    click.echo(plan_text(plan, terminal_width(), time.time()), nl=False)
     if params["verbose"]:
         click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)

@@ -34,7 +34,7 @@ def command(job: str | None, as_json: bool) -> int:
     submission = the_one(reconcile(world.slurm, world.history), job)
     attempt = chosen_attempt(submission, job)
     folder = Path(submission.folder)
-    report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id))
+    report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id, folder, attempt))
     page = aftermath.save_report(folder, attempt, report)
     if as_json:
         click.echo(json.dumps(report_document(report), indent=1))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
-from glaunch.placement.placement import Cost
 
 
 def placed(facts: JobFacts) -> Iterator[Finding]:
@@ -29,7 +28,8 @@ def placed(facts: JobFacts) -> Iterator[Finding]:
         )
     got, best = facts.granted_cost, facts.best_cost
     if got is not None and best is not None and got.hops > best.hops:
-        title = f"on an empty partition the ranks could be nearer: {cost_words(best)}, and the job got {cost_words(got)}"
+        nodes = len(facts.granted)
+        title = f"on an empty partition the nodes could be nearer: {best.in_words(nodes)}; the job got {got.in_words(nodes)}"
         advice = "nothing is wrong: nearer nodes were taken; a job that may wait for them can name them with --nodelist"
         yield Finding("GL103", "note", title, "", None, f"{where}:1", evidence, advice)
 
@@ -37,21 +37,13 @@ def placed(facts: JobFacts) -> Iterator[Finding]:
 def _against_the_plan(facts: JobFacts, where: str, evidence: str) -> Finding:
     planned, granted = facts.planned, facts.granted
     if set(planned) == set(granted):
-        words = f": {cost_words(facts.granted_cost)}" if facts.granted_cost else ""
-        return Finding("GL101", "note", f"the job got the planned nodes{words}", "", None, where, evidence, "")
+        return Finding("GL101", "note", "the job got the planned nodes", "", None, where, evidence, "")
     got, plan = facts.granted_cost, facts.planned_cost
     title = f"Slurm gave other nodes than planned ({len(set(planned) & set(granted))} of {len(planned)} the same)"
     if got is None or plan is None:
         return Finding("GL102", "note", title, "", None, where, evidence, "the plan's nodes were " + fold(planned))
     severity = "warning" if got.hops > plan.hops else "note"
     judged = "farther apart" if got.hops > plan.hops else "nearer together" if got.hops < plan.hops else "just as near"
-    title += f", and they are {judged}: {cost_words(got)} instead of {cost_words(plan)}"
+    title += f", and they are {judged}: {got.in_words(len(granted))} instead of {plan.in_words(len(planned))}"
     why = "the pin was kept, so somebody changed the job's nodes" if facts.pinned else "they were no longer free when the job started"
     return Finding("GL102", severity, title, "", None, where, evidence, f"planned was {fold(planned)}; {why}")
-
-
-def cost_words(cost: Cost) -> str:
-    """`2 leaves, 1 pod, 60 hops in all`."""
-    leaves = "1 leaf" if cost.leaves == 1 else f"{cost.leaves} leaves"
-    pods = "1 pod" if cost.pods == 1 else f"{cost.pods} pods"
-    return f"{leaves}, {pods}, {cost.hops} hops in all"

@@ -102,6 +102,8 @@ def taken_at_s(folder: Path) -> float:
 
 def read_capture(folder: Path) -> tuple[Recorded, ...]:
     """All that a capture holds, in the order it was recorded. Raises UsageError where it is none, or a part of it is missing."""
+    if not (folder / INDEX).is_file():
+        raise UsageError(f"{folder} is no capture: it has no {INDEX}", hint="make one on a login node: glaunch snapshot DIR")
     try:
         document = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         if document["schema"] != SCHEMA:

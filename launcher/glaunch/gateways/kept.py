@@ -4,10 +4,8 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -65,6 +63,8 @@ class Kept:
         """Keep an answer: written beside the old one and put in its place in one step, mode 0600."""
         if not self._key:
             return
+        import tempfile
+
         document = {"schema": SCHEMA, "key": self._key, "question": question, "taken_at_s": answer.taken_at_s, "text": answer.text}
         packed = zlib.compress(json.dumps(document).encode(), level=1)
         temporary = ""
@@ -131,5 +131,9 @@ def read_cluster(
 
 
 def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
+    if len(questions) == 1:
+        return {questions[0]: Answer(ask(questions[0]), now_s)}
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
         return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}

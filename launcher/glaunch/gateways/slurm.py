@@ -2,23 +2,24 @@
 
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from glaunch.cluster import NodeTable, Partition, Reservation
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, Surround, Surroundings, signals_deferred, within
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
-from glaunch.job import Job
 from glaunch.parsers.slurm_config import parse_config, parse_version
-from glaunch.parsers.slurm_jobs import SACCT_FIELDS, SQUEUE_FIELDS, parse_job, parse_sacct, parse_squeue
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_partitions import parse_partitions
 from glaunch.parsers.slurm_reservations import parse_reservations
+
+if TYPE_CHECKING:
+    from glaunch.job import Job
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -62,7 +63,7 @@ class SlurmCommands:
         surround: Surround = within,
         timeout_s: float = 30.0,
         submit_timeout_s: float = 120.0,
-        mark: Callable[[], str] = lambda: f"|{secrets.token_hex(4)}|",
+        mark: Callable[[], str] = lambda: f"|{os.urandom(4).hex()}|",
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
         self._surround = surround if run is None else lambda _: run
@@ -112,11 +113,13 @@ class SlurmCommands:
 
     # Jobs
 
-    def job(self, job_id: str) -> Job | None:
+    def job(self, job_id: str) -> "Job | None":
         """One job, with the cheapest look there is (1 RPC; 2 more for arrays and for a job whose name forges Slurm's lines); None: unknown.
 
         Of an array (`12`, several tasks) it is the first task that squeue shows.
         """
+        from glaunch.parsers.slurm_jobs import parse_job
+
         argv = ("scontrol", "--local", "show", "job", _checked(job_id))
         done = self._ask(argv)
         if done.code != 0:
@@ -126,7 +129,7 @@ class SlurmCommands:
         job = parse_job(done.stdout)
         return job if job is not None else next(iter(self.jobs((job_id,))), None)
 
-    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+    def jobs(self, ids: Iterable[str]) -> "tuple[Job, ...]":
         """Own jobs by id in one query (2 RPCs), one row per array task; forgotten ids and those of other users are missing.
 
         squeue's `--me` as root loads all jobs on 22.05 (user id 0 reads as "none"): glaunch is for users.
@@ -134,11 +137,13 @@ class SlurmCommands:
         wanted = sorted(set(map(_checked, ids)))
         return self._squeue(("-j", ",".join(wanted))) if wanted else ()
 
-    def own_jobs(self) -> tuple[Job, ...]:
+    def own_jobs(self) -> "tuple[Job, ...]":
         """All own jobs that Slurm still knows (ended ones for MinJobAge, 5 minutes): to find a submission by its script's path."""
         return self._squeue(())
 
-    def _squeue(self, selection: Sequence[str]) -> tuple[Job, ...]:
+    def _squeue(self, selection: Sequence[str]) -> "tuple[Job, ...]":
+        from glaunch.parsers.slurm_jobs import SQUEUE_FIELDS, parse_squeue
+
         mark = self._mark()
         fields = ",".join(f"{field}:{mark}" for field in SQUEUE_FIELDS)
         done = self._ask(("squeue", "--local", "--me", "-h", "-r", "-t", "all", *selection, "-O", fields))
@@ -148,19 +153,21 @@ class SlurmCommands:
             raise refusal(done, "to show your jobs", self._timeout_s)
         return parse_squeue(done.stdout, mark)
 
-    def accounted(self, ids: Iterable[str]) -> tuple[Job, ...] | None:
+    def accounted(self, ids: Iterable[str]) -> "tuple[Job, ...] | None":
         """Jobs by id from the accounting database (no RPC to the controller), long after Slurm forgot them; None where there is none."""
         wanted = sorted(set(map(_checked, ids)))
         return self._sacct(("-j", ",".join(wanted))) if wanted else ()
 
-    def accounted_within(self, age_s: int) -> tuple[Job, ...] | None:
+    def accounted_within(self, age_s: int) -> "tuple[Job, ...] | None":
         """Own jobs of the last `age_s` seconds, from the accounting database, each with the line that submitted it; None: there is none.
 
         The database's own window lags by up to 4 s; a job asked for by id is there at once.
         """
         return self._sacct(("-S", f"now-{int(age_s)}seconds"))
 
-    def _sacct(self, selection: Sequence[str]) -> tuple[Job, ...] | None:
+    def _sacct(self, selection: Sequence[str]) -> "tuple[Job, ...] | None":
+        from glaunch.parsers.slurm_jobs import SACCT_FIELDS, parse_sacct
+
         mark = self._mark()
         done = self._ask(("sacct", "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
         if "accounting storage is disabled" in done.stderr:

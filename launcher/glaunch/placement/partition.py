@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import UsageError
@@ -57,6 +56,8 @@ def _named(name: str, cluster: Cluster) -> Partition:
         raise UsageError(f"-p {name} names several partitions; a plan is for one", hint=f"name one: -p {name.split(',')[0]}")
     found = cluster.partition(name)
     if found is None:
+        from difflib import get_close_matches
+
         close = get_close_matches(name, names, n=1)
         hint = f"did you mean -p {close[0]}? " if close else ""
         shown = ", ".join(partition.name for partition in cluster.partitions if not partition.hidden) or "none"

@@ -27,6 +27,15 @@ class Cost:
         """What the objective compares: the least key is the best cost."""
         return tuple(int(getattr(self, name)) for name in compared(objective))
 
+    def in_words(self, nodes: int) -> str:
+        """`2 leaves in 1 pod, 2.14 switches between two nodes on average`, for a set of so many nodes."""
+        if self.leaves <= 1:
+            return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
+        mean = self.hops / (nodes * (nodes - 1) // 2)
+        return (
+            f"{self.leaves} leaves in {self.pods} {'pod' if self.pods == 1 else 'pods'}, {mean:.2f} switches between two nodes on average"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:

@@ -1,9 +1,12 @@
 """The report as one HTML file: no script, nothing loaded from anywhere, every text escaped twice over (clean, then autoescape)."""
 
+import shlex
+from datetime import datetime, timezone
+from itertools import groupby
 from typing import Any
 
 from glaunch.report.documents import report_document
-from glaunch.report.job import JobReport, headline, logs_words, placement_words
+from glaunch.report.job import JobReport, cause, headline, logs_words, placement_words
 from glaunch.report.plan import shape
 from glaunch.report.text import clean, clean_all
 from glaunch.units import format_size
@@ -22,28 +25,49 @@ def job_html(report: JobReport, template: str) -> str:
     return environment.from_string(template).render(
         report=document,
         headline=clean(headline(report)),
+        cause=[clean(text) for text in cause(report)],
         shape=clean(shape(report.plan)) if report.plan else "",
+        program=clean(shlex.join(report.plan.launch.argv)) if report.plan else "",
         placement=clean_all([list(pair) for pair in placement_words(report)]),
         logs_words=logs_words(report.logs) if report.logs else "",
-        good=report.job.state == "COMPLETED" and not report.exit_code,
-        ranks=_ranks_by_host(report),
+        standing=_standing(report),
+        pods=_pods(report),
+        made=datetime.fromtimestamp(report.made_at_s, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
     )
 
 
-def _ranks_by_host(report: JobReport) -> list[tuple[str, str]]:
-    """(host, its ranks `0–7`), in rank order."""
+def _standing(report: JobReport) -> str:
+    """The page's colour: good, bad, or wait for a job that is not over."""
+    if report.exit_code is None and not report.job.over:
+        return "wait"
+    return "good" if not report.exit_code and report.job.state in {"COMPLETED", "UNKNOWN"} else "bad"
+
+
+def _pods(report: JobReport) -> list[dict[str, Any]]:
+    """The hosts in rank order under their pods and leaves, each with its ranks; marked where an error was found."""
+    spot = {row.node: (row.pod, row.leaf) for row in report.plan.order} if report.plan else {}
+    failed = {finding.host for finding in report.findings if finding.severity == "error"}
     by_host: dict[str, list[int]] = {}
     for row in report.ranks:
         by_host.setdefault(row.host, []).append(row.rank)
-    hosts = report.granted or tuple(by_host)
-    return [(clean(host), _spans(sorted(by_host.get(host, [])))) for host in hosts]
+
+    def shown(host: str) -> dict[str, object]:
+        return {"name": clean(host), "ranks": _ranks(sorted(by_host.get(host, []))), "failed": host in failed}
+
+    pods: list[dict[str, Any]] = []
+    for (pod, leaf), hosts in groupby(report.granted or tuple(by_host), lambda host: spot.get(host, ("", ""))):
+        if not pods or pods[-1]["name"] != clean(pod):
+            pods.append({"name": clean(pod), "leaves": []})
+        pods[-1]["leaves"].append({"name": clean(leaf), "hosts": [shown(host) for host in hosts]})
+    return pods
 
 
-def _spans(numbers: list[int]) -> str:
+def _ranks(numbers: list[int]) -> str:
     spans: list[list[int]] = []
     for number in numbers:
         if spans and spans[-1][1] == number - 1:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+    words = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+    return f"rank{'s' if len(numbers) > 1 else ''} {words}" if words else "did not say"

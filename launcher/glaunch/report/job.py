@@ -9,6 +9,7 @@ from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle, RankRow
 from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
+from glaunch.reasons import in_words
 from glaunch.report.plan import shape
 from glaunch.report.text import clean, plural, row, table, wrapped
 from glaunch.units import format_size, format_span
@@ -57,8 +58,8 @@ class JobReport:
 
 
 def job_text(report: JobReport, width: int = 80) -> str:
-    """The report for people, `width` columns wide."""
-    lines = [*wrapped(clean(headline(report)), width, rest="  "), "", *_facts(report, width)]
+    """The report for people, `width` columns wide: how it ended and why first, then the facts, then what was looked at."""
+    lines = [*wrapped(clean(headline(report)), width, rest="  "), *_cause(report, width), "", *_facts(report, width)]
     if report.findings:
         lines += ["", "findings"]
         for finding in report.findings:
@@ -66,34 +67,54 @@ def job_text(report: JobReport, width: int = 80) -> str:
     for tail in report.tails:
         lines += ["", *wrapped(f"the end of rank {tail.rank} on {clean(tail.host)} ({clean(tail.where)})", width, rest="  ")]
         lines += [f"  {clean(line)}" for line in tail.lines]
-    if report.logs is not None:
-        lines += ["", *_logs(report.logs, width)]
+    if report.logs is not None and report.logs.missing:
+        lines += ["", "logs that are not home", *_log_table(report.logs.missing, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def headline(report: JobReport) -> str:
-    """`job 12 (train): COMPLETED, exit code 0, after 1 min`."""
+    """`job 12 (train) failed after 1 min, exit code 5`."""
     job = report.job
-    words = [f"job {job.id} ({report.name}): {job.state}"]
-    if report.exit_code is not None:
-        words.append(f"exit code {report.exit_code}")
-    elif job.exit_signal:
-        words.append(f"signal {job.exit_signal}")
-    if job.reason and job.reason != "None":
-        words.append(job.reason)
+    state = in_words(job)
+    if job.state == "UNKNOWN":
+        state = "is over" if report.exit_code is None else "failed" if report.exit_code else "is done"
+    words = f"job {job.id} ({report.name}) {state}"
     if report.run_time_s is not None:
-        words.append(f"after {format_span(report.run_time_s)}" if job.over else f"for {format_span(report.run_time_s)}")
-    return ", ".join(words)
+        words += f" {'after' if job.over or report.exit_code is not None else 'for'} {format_span(report.run_time_s)}"
+    if report.exit_code is not None:
+        return f"{words}, exit code {report.exit_code}"
+    return f"{words}, signal {job.exit_signal}" if job.exit_signal else words
+
+
+def cause(report: JobReport) -> tuple[str, str]:
+    """(the first error, the last words of the rank that failed), each "" where there is none: what stands right below the headline."""
+    errors = [finding.title for finding in report.findings if finding.severity == "error"]
+    words = [f"{tail.rank}: {line}" for tail in report.tails for line in tail.lines if line.strip()]
+    return (errors[0], words[-1] if words else "") if errors else ("", "")
+
+
+def _cause(report: JobReport, width: int) -> list[str]:
+    title, words = cause(report)
+    lines = wrapped(clean(title), width, first=f"  {_MARK['error']} ", rest="    ") if title else []
+    return lines + (wrapped(clean(words), width, first="    ", rest="      ") if words else [])
 
 
 def placement_words(report: JobReport) -> list[tuple[str, str]]:
-    """(got, planned or best, in words), for those that are known."""
-    costs = (("got", report.granted_cost), ("planned", report.planned_cost), ("at best", report.best_cost))
-    return [(label, _cost_words(cost)) for label, cost in costs if cost is not None]
-
-
-def _cost_words(cost: Cost) -> str:
-    return f"{plural(cost.leaves, 'leaf', 'leaves')} in {plural(cost.pods, 'pod')}, {plural(cost.hops, 'hop')} in all"
+    """What the nodes cost beside the plan and the best there could be, as (label, words); one line where they are the same."""
+    asked = report.plan.layout.nodes if report.plan else 0
+    costs = (
+        ("got", report.granted_cost, len(report.granted)),
+        ("planned", report.planned_cost, asked),
+        ("at best", report.best_cost, asked),
+    )
+    known = {label: cost.in_words(nodes) for label, cost, nodes in costs if cost is not None}
+    got = known.get("got")
+    same = [
+        words for label, words in (("planned", "as planned"), ("at best", "the best there could be")) if got and known.get(label) == got
+    ]
+    if got and same:
+        known["got"] = f"{got}: {', '.join(same)}"
+    return [(label, words) for label, words in known.items() if label == "got" or words != got]
 
 
 def _facts(report: JobReport, width: int) -> list[str]:
@@ -106,6 +127,8 @@ def _facts(report: JobReport, width: int) -> list[str]:
         lines += row("leaves", ", ".join(f"{leaf}: {plural(count, 'node')}" for leaf, count in report.granted_leaves), width)
     for label, words in placement_words(report):
         lines += row(label, words, width)
+    if report.logs is not None:
+        lines += row("logs", logs_words(report.logs), width)
     lines += row("folder", report.folder + (f"/{report.attempt}" if report.attempt else ""), width)
     return lines
 
@@ -119,26 +142,26 @@ def _finding(finding: Finding, width: int) -> list[str]:
     return lines
 
 
-def _logs(logs: LogBundle, width: int) -> list[str]:
-    home = [host for host in logs.hosts if host.archive]
-    lines = wrapped(logs_words(logs), width, rest="  ")
-    shown = [*logs.missing, *home][:_HOSTS_SHOWN]
-    order = {host.host: index for index, host in enumerate(logs.hosts)}
-    rows = [_host_cells(host) for host in sorted(shown, key=lambda host: order[host.host])]
-    if rows:
-        lines += [f"  {line}" for line in table(("host", "came", "files", "bytes", "archive or reason"), rows, width - 2)]
-    if len(logs.hosts) > len(shown):
-        lines.append(f"  and {plural(len(logs.hosts) - len(shown), 'more host')} whose logs are home")
-    return lines
+def _log_table(hosts: Sequence[HostLogs], width: int) -> list[str]:
+    shown = hosts[:_HOSTS_SHOWN]
+    lines = [
+        f"  {line}"
+        for line in table(("host", "came", "files", "bytes", "archive or reason"), [_host_cells(one) for one in shown], width - 2)
+    ]
+    return lines + ([f"  and {plural(len(hosts) - len(shown), 'more host')}"] if hosts[len(shown) :] else [])
 
 
 def bundle_text(logs: LogBundle, width: int = 80) -> str:
-    """What `glaunch collect` prints: each host, and its archive or why there is none."""
-    return "\n".join(line.rstrip() for line in _logs(logs, width)) + "\n"
+    """What `glaunch collect` prints: each host (where there are many, the missing ones first), and its archive or why there is none."""
+    hosts = logs.hosts
+    if len(hosts) > _HOSTS_SHOWN:
+        hosts = (*logs.missing, *(host for host in hosts if host.archive))
+    lines = [*wrapped(f"logs {logs_words(logs)}", width, rest="  "), *(_log_table(hosts, width) if hosts else [])]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def logs_words(logs: LogBundle) -> str:
-    """`logs of 8 hosts: all home (8 gathered by the job)`."""
+    """`of 8 hosts: all home (8 gathered by the job)`."""
     gathered = sum(host.how == "gathered" for host in logs.hosts)
     fetched = sum(host.how == "ssh" for host in logs.hosts)
     ways = ", ".join(
@@ -146,7 +169,7 @@ def logs_words(logs: LogBundle) -> str:
     )
     missing = len(logs.missing)
     state = f"{plural(missing, 'host')} missing" if missing else "all home"
-    return f"logs of {plural(len(logs.hosts), 'host')}: {state}" + (f" ({ways})" if ways else "")
+    return f"of {plural(len(logs.hosts), 'host')}: {state}" + (f" ({ways})" if ways else "")
 
 
 def _host_cells(host: HostLogs) -> Sequence[str]:

@@ -28,7 +28,7 @@ def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
     """Newest first as given; folders are left out where the terminal has no room."""
     if not jobs:
         return "no jobs\n"
-    head = ("job", "name", "state", "since", "nodes or reason")
+    head = ("job", "name", "state", "age", "nodes")
     rows = [(one.job_id or "-", _short(one.name), one.state, format_span(one.age_s), one.where) for one in jobs]
     lines = table(head, rows, width)
     if width >= 100:

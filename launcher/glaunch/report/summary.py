@@ -1,21 +1,27 @@
 """What a launch says about its plan before it submits: a few lines; `glaunch plan` says it all."""
 
-from glaunch.placement.objective import NO_GROUPS
+from glaunch.hostlist import fold
 from glaunch.plan import Plan
-from glaunch.report.plan import cost_words, groups_words, proof_words, shape
-from glaunch.report.text import clean
+from glaunch.report.outlook import groups_words
+from glaunch.report.plan import cost_words, proof_words, shape
+from glaunch.report.text import clean, cut
 from glaunch.units import format_time
+
+_NODES_MAX = 60
 
 
 def summary(plan: Plan) -> tuple[str, ...]:
     """The shape, where and how long, the nodes' cost, the warnings and notes."""
-    lines = [f"{clean(plan.name)}: {clean(shape(plan))}, partition {clean(plan.partition)}, limit {format_time(plan.time_limit_s)}"]
-    if plan.time_limit_why.startswith("partition"):
-        lines[0] += f" ({plan.time_limit_why})"
+    limit = "no time limit (-t sets one)" if plan.time_limit_s is None else f"limit {format_time(plan.time_limit_s)}"
+    if plan.time_limit_s is not None and plan.time_limit_why.startswith("partition"):
+        limit += f" ({plan.time_limit_why})"
+    lines = [f"{clean(plan.name)}: {clean(shape(plan))}, partition {clean(plan.partition)}, {limit}"]
     if plan.placement is not None:
-        lines.append(f"best free nodes: {cost_words(plan.placement)}, {proof_words(plan.placement)}")
-        if plan.groups != NO_GROUPS:
-            lines.append(groups_words(plan.groups, plan.placement))
+        which = "nodes" if plan.mode == "pin" else "best free nodes"
+        lines.append(
+            f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
+        )
+        lines += [together] if (together := groups_words(plan.groups, plan.placement)) else []
     lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
     if variables:

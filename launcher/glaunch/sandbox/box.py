@@ -31,6 +31,8 @@ class Sandbox:
         """What `up` wrote down about it."""
         try:
             facts: Mapping[str, Any] = json.loads((self.dir / MARK).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UsageError(f"there is no sandbox in {self.dir}", hint=f"glaunch sandbox up --dir {self.dir}") from None
         except (OSError, ValueError) as fault:
             raise UsageError(f"{self.dir} is no sandbox ({fault})", hint=f"glaunch sandbox up --dir {self.dir}") from None
         return facts

@@ -67,12 +67,19 @@ def read_topology(text: str, where: str) -> Fabric:
     Raises UsageError, naming the line, when it is none. **Source:** topology.conf(5).
     """
     lines = [line for raw in text.replace("\\\n", " ").splitlines() if (line := raw.split("#")[0].strip())]
+
+    def names(value: str) -> tuple[str, ...]:
+        try:
+            return expand(value)
+        except UsageError as wrong:
+            raise UsageError(f"{where}: {wrong.message}", hint=wrong.hint) from wrong
+
     entries: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
     for line in lines:
         keys = {key.lower(): value for key, value in re.findall(r"(\w+)\s*=\s*(\S+)", line)}
         name = keys.get("switchname") or keys.get("blockname")
         if name:
-            entries += [(each, expand(keys.get("nodes", "")), expand(keys.get("switches", ""))) for each in expand(name)]
+            entries += [(each, names(keys.get("nodes", "")), names(keys.get("switches", ""))) for each in names(name)]
         elif "blocksizes" not in keys:
             raise UsageError(f"{where}: {line!r} is no line of a topology.conf", hint="a line is SwitchName=leaf1 Nodes=n[001-004]")
     if not any(nodes for _, nodes, _ in entries):
