@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.cluster.conftest import User, job_id_of, until
 from tests.controller import Controller, missing
 from tests.placement.test_place import free_per_leaf
 
 from glaunch.fabric import Fabric, synthetic
+from glaunch.hostlist import expand
 from glaunch.placement.cost import cost_of
 from glaunch.placement.place import Candidates, place
 
@@ -87,3 +89,25 @@ def test_never_more_hops_and_never_more_pods_than_slurm(controller: Callable[[Fa
             assert plan(slurm, n, "hops", tmp_path)["nodes"] == list(hops.nodes)
             assert plan(slurm, n, "spread", tmp_path)["nodes"] == list(spread.nodes)
     assert fewer[0] > 5
+
+
+def test_groups_stay_together_on_whatever_slurm_grants(ada: User) -> None:
+    """Two pods of 8 nodes with two busy in each: of three groups of 4 two can be whole, and the order of the names would split two."""
+    ada.box.exec(["sbatch", "-w", "n001,n007,n009,n016", "-N4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 60"])
+    until(lambda: "R" in ada.box.exec(["squeue", "-h", "-o", "%t"]).stdout, 20, "the busy nodes are busy")
+    launch = ("./prog.sh", "-N", "12", "--ntasks-per-node", "1", "--segment", "4")
+    try:
+        plan = json.loads(ada.glaunch("plan", *launch, "--json").stdout)
+        done = ada.glaunch(*launch, "--place", "order")
+        granted = ada.attempts(job_id_of(done))[-1].hosts
+    finally:
+        ada.box.exec(["scancel", "--user=root"])
+    assert done.code == 0, done.stderr
+    assert "3 groups of 4 nodes, 1 of them over two pods or more, and no set has fewer" in done.stderr
+    assert plan["groups"] == {"leaf": 1, "pod": 4}
+    assert granted == tuple(plan["placement"]["nodes"]), "there are no other free nodes, and the job's order is the plan's"
+    pods: dict[str, set[str]] = {}
+    for row in plan["order"]:
+        pods.setdefault(row["pod"], set()).update(expand(row["nodes"]))
+    for group in (granted[:4], granted[4:8]):
+        assert any(set(group) <= nodes for nodes in pods.values()), granted

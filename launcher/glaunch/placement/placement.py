@@ -32,9 +32,10 @@ class Cost:
         if self.leaves <= 1:
             return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
         mean = self.hops / (nodes * (nodes - 1) // 2)
-        return (
-            f"{self.leaves} leaves in {self.pods} {'pod' if self.pods == 1 else 'pods'}, {mean:.2f} switches between two nodes on average"
-        )
+        pods = f"{self.pods} {'pod' if self.pods == 1 else 'pods'}"
+        split = [(self.pod_splits, "pods"), (self.leaf_splits, "leaves")]
+        groups = "".join(f", {count} {'group' if count == 1 else 'groups'} over two {what} or more" for count, what in split if count)
+        return f"{self.leaves} leaves in {pods}, {mean:.2f} switches between two nodes on average{groups}"
 
 
 @dataclass(frozen=True, slots=True)
