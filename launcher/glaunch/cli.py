@@ -3,6 +3,9 @@
 Each module of `commands/` holds one click command named `command`; it is imported when it is asked for: `glaunch --help` stays quick.
 """
 
+import codecs
+import contextlib
+import errno
 import os
 import re
 import shutil
@@ -41,6 +44,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "The whole of glaunch once, on a sandbox of 16 nodes.",
     },
 }
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What a disk, or the device behind stdout, says when it takes no more: no fault of glaunch."""
 VERBS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 EXAMPLES = """\
 Examples:
@@ -144,9 +149,9 @@ def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code: the only place that catches."""
     sys.excepthook = _bug
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
-        # Bytes that are no UTF-8 (a job's output, a file name) pass through, and a terminal of another encoding is no fault of anybody.
-        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
-        sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
+        codecs.register_error("glaunch", _written)
+        sys.stdout.reconfigure(encoding="utf-8", errors="glaunch")
+        sys.stderr.reconfigure(encoding="utf-8", errors="glaunch")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except click.exceptions.Abort:
@@ -161,13 +166,43 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        with contextlib.suppress(OSError):
+            click.echo(f"glaunch: nothing more can be written: {error.strerror}", err=True)
+        code = 1
+    _last_words()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _last_words() -> None:
+    """Write out what is still held back; where that cannot be, the interpreter must not try once more and end with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # closed from the start (`>&-`) there is none
+            _flush(stream)
+
+
+def _flush(stream: TextIOWrapper) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _written(problem: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes that are no UTF-8 (a job's output, a file name) pass through; what the terminal's own encoding lacks is a `?`."""
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    text = problem.object[problem.start : problem.end]
+    return b"".join(bytes([ord(one) - 0xDC00]) if "\udc80" <= one <= "\udcff" else b"?" for one in text), problem.end
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
+    if issubclass(kind, KeyboardInterrupt):
+        raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)
     else:
