@@ -17,6 +17,7 @@ from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.hostlist import expand
 from glaunch.pipeline import World, decide_on, see
 from glaunch.plan import Option, Plan
 from glaunch.recover import IN_FLIGHT_S, catch_up
@@ -139,12 +140,16 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
-    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file."""
+    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file.
+
+    The file has a node a line: 22.05 does not understand long lines, and says no to a file that makes a list of more than 64 KiB
+    (then the job is asked for without the pin). **Source:** tried on 22.05.8.
+    """
     words = []
     for option in arguments:
         value = option.value
         if value is not None and len(value) > ARGUMENT_MAX_BYTES:
-            write_texts(folder, ((f"{option.name}.txt", value + "\n"),))
+            write_texts(folder, ((f"{option.name}.txt", "".join(f"{node}\n" for node in expand(value))),))
             value = str(folder / f"{option.name}.txt")
         words.append(f"--{option.name}" if value is None else f"--{option.name}={value}")
     return tuple(words)

@@ -71,6 +71,8 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             nodes=layout.nodes,
             per_node=layout.tasks_per_node,
             last_node=layout.last_node_tasks,
+            leaf_group=plan.groups.leaf,
+            pod_group=plan.groups.pod,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,
