@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "clean": "Remove old job folders.",
     },
     "Cluster and site": {
+        "topo": "The network: put its sources together, write it for Slurm, show the way between nodes.",
         "snapshot": "Record what the cluster answers, for planning without it and for bug reports.",
         "config": "Show every setting and where it was set.",
         "sandbox": "A real Slurm on this machine, to try things on.",
