@@ -15,7 +15,7 @@ packages = missing=''; for p in $(1); do dpkg -s "$$p" >/dev/null 2>&1 || missin
 		apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
 	fi
 
-.PHONY: help demo test lint docs bench bench-placement bench-collect clean
+.PHONY: help demo test lint docs bench bench-placement bench-network bench-collect clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -55,6 +55,9 @@ bench: $(READY) ## start-up, planning and parsing, each beside what it should be
 
 bench-placement: $(READY) ## placement, beside others and a real slurmctld (root), at 1,024 to 102,400 nodes
 	@$(BIN)/python tests/bench/bench_placement.py
+
+bench-network: $(READY) ## an all-reduce over real links, on glaunch's nodes and order beside Slurm's and random ones (root)
+	@$(BIN)/python tests/bench/bench_network.py
 
 bench-collect: $(READY) ## collecting logs over SSH, beside scp -r (root)
 	@$(BIN)/python tests/bench/bench_collect.py
