@@ -11,10 +11,9 @@ import json
 import os
 import re
 import socket
-import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -23,20 +22,21 @@ Vector = npt.NDArray[np.float32]
 TIMEOUT_S = 60.0
 
 
-def ring(rank: int, size: int) -> Callable[[Vector], None]:
+@contextmanager
+def ring(rank: int, size: int) -> Iterator[Callable[[Vector], None]]:
     """The example's all-reduce."""
-    sys.path.insert(0, str(Path(__file__).resolve().parent))  # where `bench_network.py` puts both
-    import train  # type: ignore[import-not-found]
+    import train  # type: ignore[import-not-found]  # beside this file, where `bench_network.py` puts it
 
     joined = train.Ring(rank, size, os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), TIMEOUT_S)
 
     def reduce(vector: Vector) -> None:
         joined.all_reduce(vector)
 
-    return reduce
+    yield reduce
 
 
-def gloo(rank: int, size: int) -> Callable[[Vector], None]:
+@contextmanager
+def gloo(rank: int, size: int) -> Iterator[Callable[[Vector], None]]:
     """PyTorch's, without GPUs."""
     import torch  # type: ignore[import-not-found]
     import torch.distributed as dist  # type: ignore[import-not-found]
@@ -46,7 +46,27 @@ def gloo(rank: int, size: int) -> Callable[[Vector], None]:
     def reduce(vector: Vector) -> None:
         dist.all_reduce(torch.from_numpy(vector))
 
-    return reduce
+    yield reduce
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def timed(reduce: Callable[[Vector], None], rank: int, size: int, kib: int, turns: int) -> dict[str, object]:
+    """Reduce `turns` times; what rank 0 prints."""
+    hosts = np.zeros(size, dtype=np.float32)
+    hosts[rank] = int(re.sub(r"\D", "", socket.gethostname()))
+    reduce(hosts)
+    spans_s, right = [], True
+    for _ in range(turns):
+        vector = np.full(kib * 256, rank + 1, dtype=np.float32)
+        reduce(np.zeros(size, dtype=np.float32))
+        began = time.monotonic()
+        reduce(vector)
+        spans_s.append(time.monotonic() - began)
+        right = right and bool((vector == size * (size + 1) // 2).all())
+    wrong = np.full(size, not right, dtype=np.float32)
+    reduce(wrong)
+    return {"hosts": hosts.astype(int).tolist(), "spans_s": spans_s, "bytes": kib * 1024, "right": not wrong[0]}
 
 
 def main() -> None:
@@ -57,22 +77,9 @@ def main() -> None:
     parser.add_argument("--torch", action="store_true")
     options = parser.parse_args()
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    reduce = (gloo if options.torch else ring)(rank, size)
-    hosts = np.zeros(size, dtype=np.float32)
-    hosts[rank] = int(re.sub(r"\D", "", socket.gethostname()))
-    reduce(hosts)
-    spans_s, right = [], True
-    for _ in range(options.turns):
-        vector = np.full(options.kib * 256, rank + 1, dtype=np.float32)
-        reduce(np.zeros(size, dtype=np.float32))
-        began = time.monotonic()
-        reduce(vector)
-        spans_s.append(time.monotonic() - began)
-        right = right and bool((vector == size * (size + 1) // 2).all())
-    wrong = np.full(size, not right, dtype=np.float32)
-    reduce(wrong)
+    with (gloo if options.torch else ring)(rank, size) as reduce:
+        found = timed(reduce, rank, size, options.kib, options.turns)
     if rank == 0:
-        found = {"hosts": hosts.astype(int).tolist(), "spans_s": spans_s, "bytes": options.kib * 1024, "right": not wrong[0]}
         print(f"RESULT {json.dumps(found)}", flush=True)
 
 
