@@ -2,11 +2,8 @@
 
 import itertools
 import os
-import tempfile
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,9 +14,6 @@ from glaunch import rundir
 from glaunch.gateways.process import Completed
 from glaunch.plan import Option
 from glaunch.sandbox.box import Sandbox
-from glaunch.sandbox.options import SandboxOptions
-from glaunch.sandbox.packages import missing
-from glaunch.sandbox.up import up
 from glaunch.script import Ending, render
 from glaunch.tuning import Variable
 
@@ -104,24 +98,13 @@ class Jobs:
         return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("batch-*.log")))
 
 
-@contextmanager
-def standing(nodes: int, no_python: bool = False) -> Iterator[Jobs]:
-    """A sandbox for a while. Its keeper outlives the call that started it, which Python takes for a process that was forgotten."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp")), nodes=nodes, no_python=no_python))
-    try:
-        yield Jobs(box)
-    finally:
-        box.down()
+@pytest.fixture(scope="session")
+def jobs(cluster: Sandbox) -> Jobs:
+    """On the cluster that all tests of a run share."""
+    return Jobs(cluster)
 
 
 @pytest.fixture(scope="session")
-def jobs() -> Iterator[Jobs]:
-    if os.geteuid() != 0:
-        pytest.skip("a real Slurm of our own needs root")
-    lacking = missing(Path("/"), accounting=False)
-    if lacking:
-        pytest.skip(f"packages are missing: {', '.join(lacking)}")
-    with standing(16) as jobs:
-        yield jobs
+def no_python(sandboxes: Callable[..., Sandbox]) -> Jobs:
+    """On a sandbox whose nodes have no Python."""
+    return Jobs(sandboxes("no-python", nodes=4, no_python=True))
