@@ -1,14 +1,14 @@
 """When a pin is given back, how a file is followed, and how often Slurm is asked."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from glaunch import follow
 from glaunch.errors import SlurmError
-from glaunch.follow import Ending, Follower, GrowingFile, Pace
+from glaunch.follow import Ending, Follower, GrowingFile, Pace, task_codes
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
 
@@ -51,6 +51,10 @@ class Slurm:
         if isinstance(self.now, SlurmError):
             raise self.now
         return self.now
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        job = self.job("".join(ids))
+        return () if job is None else (job,)
 
     def unpin(self, job_id: str) -> str:
         return self.unpins.pop(0) if len(self.unpins) > 1 else self.unpins[0]
@@ -211,3 +215,8 @@ def test_what_ran_by_hand_in_the_same_folder_is_not_the_job_that_is_followed(tmp
     (tmp_path / "batch-123.log").write_text("by hand\n")
     assert watched.follower.run() == Ending(0, "job", DONE, "")
     assert watched.shown == ["mine"]
+
+
+def test_a_task_that_left_no_exit_code_has_slurms() -> None:
+    lost, failed, killed = Job("7_2", "NODE_FAIL"), Job("7_3", "FAILED", exit_code=5), Job("7_4", "CANCELLED", exit_signal=9)
+    assert task_codes((), (Job("7_1", "COMPLETED"), lost, failed, killed, Job("7_5", "RUNNING"))) == {1: 0, 2: 1, 3: 5, 4: 137}

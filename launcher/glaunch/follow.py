@@ -3,8 +3,8 @@
 The job's own folder shows that it runs (an attempt folder appears) and that it ended (exit.json), without a single RPC.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
@@ -18,6 +18,8 @@ from glaunch.rundir import AttemptFolder, attempts, batch_logs, last_runs
 TICK_S = 0.2
 RUNS_A_TICK = 10
 """Each look at the folder opens some files of every run: an array of hundreds of tasks is looked at more seldom."""
+LAST_TRIES = 5
+"""How often a pin is tried to be lifted when glaunch leaves: Slurm may ask to try again a moment after a job came in."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
 
@@ -27,6 +29,9 @@ class Controller(Unpins, Protocol):
 
     def job(self, job_id: str) -> Job | None:
         """One look at one job; None when Slurm does not know it (any more)."""
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        """Of an array all tasks, one row each; without those that Slurm has forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Ending:
     told_by: str
     job: Job | None
     message: str
+    tasks: Mapping[int, int] = field(default_factory=dict)
+    """Of an array: task → its exit code."""
 
 
 class GrowingFile:
@@ -101,6 +108,8 @@ class Follower:
         """As the folder showed them last."""
         self._said = ""
         self._silent = False
+        self._rows: tuple[Job, ...] = ()
+        """Of an array: its tasks, as Slurm said last."""
         self._over_since_s: float | None = None
         self._files: dict[Path, GrowingFile] = {}
 
@@ -116,10 +125,13 @@ class Follower:
 
     def lift_pin(self) -> None:
         """On leaving early: a pin must not stay behind on a job that still waits."""
-        if self.pinned:
+        for _ in range(LAST_TRIES if self.pinned else 0):
             job = self._ask()
             if not self._silent:
                 self._judge_pin(job, waited_s=self.pace.patience_s)
+            if self._silent or not self.pinned:
+                return
+            sleep(TICK_S)
 
     def _step(self) -> Ending | None:
         """One round: what the folder shows, new output, and now and then one look at Slurm."""
@@ -147,7 +159,8 @@ class Follower:
             return None
         job = self._ask()
         if job is not None and (job.restarts > run.restart or job.state in {"PENDING", "REQUEUED"}):
-            self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
+            self._said = in_words(job)
+            self.talk(f"job {self.job_id} is back in the queue" + (f": {self._said}" if job.state == "PENDING" else ""))
             self._next_look_s = self._waited() + self.pace.poll_s
             return None
         return self._ending(job)
@@ -169,9 +182,14 @@ class Follower:
         return self._ending(job) if job.over and not self._files_will_tell() else None
 
     def _ask(self) -> Job | None:
+        """The job; of an array the first task that is not over, or the first of all. Sets `_silent` where Slurm does not tell."""
         self._last_look_s = self._waited()
         try:
-            job = self.controller.job(self.job_id)
+            if self.array:
+                self._rows = self.controller.jobs((self.job_id,))
+                job = next((row for row in self._rows if not row.over), self._rows[0] if self._rows else None)
+            else:
+                job = self.controller.job(self.job_id)
         except SlurmError as error:
             if not self._silent:
                 self.talk(f"{error.message}; still following the job's files")
@@ -219,6 +237,8 @@ class Follower:
         return self._waited() - self._over_since_s < EXIT_LAG_S
 
     def _ending(self, job: Job | None) -> Ending:
+        if self.array:
+            return self._array_ending(job)
         codes = [run.end.code for run in last_runs(self._runs) if run.end is not None]
         if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
             return Ending(max(codes), "job", job, "")
@@ -232,10 +252,21 @@ class Follower:
                 f"job {job.id} never ran: its first node cannot see {self.folder}\n"
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
-        code = job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+        code = code_of(job)
         if job.state == "COMPLETED":
             return Ending(code, "job", job, "")
-        return Ending(code or 1, "job" if code else "glaunch", job, f"job {job.id} {in_words(job)}")
+        words = in_words(job)
+        return Ending(code or 1, "job" if code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
+
+    def _array_ending(self, job: Job | None) -> Ending:
+        """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""
+        tasks = task_codes(self._runs, self._rows)
+        if not tasks:
+            words = f"job {self.job_id} {in_words(job)}" if job else f"Slurm does not know job {self.job_id} any more"
+            return Ending(1, "glaunch", job, words)
+        told = min((task for task in tasks if tasks[task]), default=max(tasks))
+        row = next((row for row in self._rows if row.id == f"{self.job_id}_{told}"), Job(f"{self.job_id}_{told}", "UNKNOWN"))
+        return Ending(max(tasks.values()), "job", row, "", tasks)
 
     def _show(self, *, last: bool = False) -> None:
         if self.out is None:
@@ -251,3 +282,18 @@ class Follower:
         for run in self._runs:
             files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in run.hosts[:1]]
         return files
+
+
+def code_of(job: Job) -> int:
+    """The exit code that Slurm gives a job, as a shell would tell it."""
+    return job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+
+
+def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:
+    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows."""
+    codes = {}
+    for row in rows:
+        task = row.id.partition("_")[2]
+        if task.isdigit() and row.over:
+            codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
+    return codes | {run.task: run.end.code for run in last_runs(found) if run.end is not None}

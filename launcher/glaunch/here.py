@@ -44,6 +44,8 @@ def run_here(world: World, request: Request) -> int:
             f"--here: {decided.layout.tasks} ranks need {decided.layout.nodes} nodes, and this allocation has {have}",
             hint=f"-n {have * decided.layout.tasks_per_node}, or a larger allocation",
         )
+    # What would have been asked for has no meaning here
+    decided = replace(decided, mode="order", mode_why=f"job {job_id} has its nodes already", placement=None, arguments=())
     folder = write(world, decided, script, fabric)
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, login_host, split_secrets, state_folder
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide
@@ -20,6 +20,7 @@ from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
+from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Plan
@@ -58,7 +59,7 @@ class World:
 
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
     """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
-    settings = load(home=Path.home(), cwd=Path.cwd(), environ=os.environ, options=options or {})
+    settings = load(home=home_folder(), cwd=here_folder(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
     history = History(state, login_host())
@@ -92,6 +93,7 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
+    request = with_inherited(request, os.environ)
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()

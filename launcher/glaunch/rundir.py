@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glaunch.errors import GlaunchError, ParseError, UsageError
+from glaunch.errors import DiskError, GlaunchError, ParseError, UsageError
 from glaunch.logs import RankRow
 from glaunch.parsers.ranks import parse_ranks
 
@@ -100,9 +100,7 @@ def create(folder: Path, intent: Mapping[str, object]) -> None:
     except FileExistsError as there:
         raise GlaunchError(f"{there.filename} exists already", hint="glaunch never writes into a folder that it did not make") from there
     except OSError as error:
-        raise GlaunchError(
-            f"cannot make the job folder {folder}: {error.strerror}", hint="name another place with the key rundir"
-        ) from error
+        raise DiskError(f"cannot make the job folder {folder}: {error.strerror}", hint="name another place with the key rundir") from error
     write_text(folder / "intent.json", json.dumps(intent, indent=1, sort_keys=True) + "\n")
     _sync_folder(folder.parent)
 
@@ -121,7 +119,7 @@ def write_text(path: Path, text: str, mode: int = 0o600) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise GlaunchError(f"cannot write {path}: {error.strerror}", hint="is the disk full, or the quota used up?") from error
+        raise DiskError(f"cannot write {path}: {error.strerror}", hint="is the disk full, or the quota used up?") from error
 
 
 def write_texts(folder: Path, texts: Iterable[tuple[str, str]]) -> None:
@@ -145,7 +143,7 @@ def load_json(path: Path) -> dict[str, object] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise GlaunchError(f"cannot read {path}: {error.strerror}") from error
+        raise DiskError(f"cannot read {path}: {error.strerror}") from error
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -231,7 +229,7 @@ def remove(folder: Path) -> None:
 
 
 def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> AttemptFolder:
-    audit, end = load_json(path / "audit.json"), load_json(path / "exit.json")
+    audit, end = _word(path / "audit.json"), _word(path / "exit.json")
     return AttemptFolder(
         path=path,
         job_id=job_id,
@@ -263,6 +261,14 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
         ),
         hosts=tuple(_read(path / "ordered").split()),
     )
+
+
+def _word(path: Path) -> dict[str, object] | None:
+    """What a job said of itself; one that a full disk cut short, or that cannot be read just now, is as if it had not been said."""
+    try:
+        return load_json(path)
+    except (DiskError, ParseError):
+        return None
 
 
 def _text(document: Mapping[str, object], key: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glaunch.errors import UsageError
+from glaunch.follow import task_codes
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
@@ -70,7 +71,7 @@ def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine,
     for submission in submissions:
         line = _line(submission, jobs.get(submission.job_id, []), now_s)
         if submission.job_id in live and (line.job is None or line.job.over):
-            world.history.append(submission.id, now_s, state="over", pin="settled", detail=line.state)
+            world.history.note(submission.id, now_s, state="over", pin="settled", detail=line.state)
         lines.append(line)
     return tuple(lines)
 
@@ -87,11 +88,11 @@ def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
     runs = last_runs(attempts(Path(submission.folder), submission.job_id))
     where = job.nodes if job is not None and job.nodes else fold(runs[-1].hosts) if runs else ""
-    state, age_s = _state(submission, job, runs), now_s - submission.created_s
+    state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
 
 
-def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder]) -> str:
+def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:
     if job is not None and not job.over:
         return in_words(job)
     if submission.state == "intent":
@@ -100,4 +101,4 @@ def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder
         return f"never ran: {submission.detail}" if submission.detail else "never ran"
     if submission.state == "over" and submission.detail:
         return submission.detail
-    return ended(max((run.end.code for run in runs if run.end is not None), default=None), job)
+    return ended(max(task_codes(runs, jobs).values(), default=None), job)

@@ -29,7 +29,9 @@ _WHY = MappingProxyType(
         "DYNAMIC_FUTURE": "dynamic",
     }
 )
-_DOWN = MappingProxyType({"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state"})
+_DOWN = MappingProxyType(
+    {"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state", "HIDDEN": "not shown by Slurm"}
+)
 
 
 @lru_cache(maxsize=1024)
