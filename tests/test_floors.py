@@ -23,7 +23,7 @@ FLOORS: dict[str, int] = {
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
     "decide": 3, "sbatch_options": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
-    "bundle": 3, "recover": 3, "talk": 3, "pin": 3,
+    "bundle": 3, "attempt": 3, "recover": 3, "talk": 3, "pin": 3,
     "pipeline": 4, "launch": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
     "commands": 5,
     "cli": 6, "__main__": 7,
@@ -32,7 +32,7 @@ FLOORS: dict[str, int] = {
 
 DECIDING = frozenset({"placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options"})
 DOING = frozenset(
-    {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "recover", "talk", "pin"}
+    {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "attempt", "recover", "talk", "pin"}
 )
 PURE = DECIDING | {part for part, floor in FLOORS.items() if floor <= 2}
 WORLD = frozenset({"os", "subprocess", "pathlib", "time", "random", "socket", "paramiko", "pyslurm", "shutil", "tempfile", "threading"})

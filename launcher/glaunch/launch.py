@@ -24,7 +24,7 @@ from glaunch.recover import IN_FLIGHT_S, catch_up
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
-from glaunch.rundir import create, warn_local, write_texts
+from glaunch.rundir import create, folder_of_program, warn_local, write_texts
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk
@@ -86,7 +86,9 @@ def _withdrawn_on_failure(world: World, decided: Plan) -> Iterator[None]:
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
-    warn_of_local(world.settings, os.path.realpath(folder))
+    program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
+    for place in dict.fromkeys((decided.folder, program) if program else (decided.folder,)):
+        warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
         "submission_id": decided.submission_id,

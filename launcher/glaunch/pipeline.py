@@ -120,7 +120,7 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
 
 def script_of(world: World, decided: Plan) -> "Script":
     """The plan as text."""
-    from glaunch.script import Ending, render
+    from glaunch.script import Gathering, render
 
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
@@ -129,10 +129,10 @@ def script_of(world: World, decided: Plan) -> "Script":
         decided,
         texts,
         version=__version__,
-        ending=Ending(
+        gathering=Gathering(
             before_limit_s=settings.number("gather.before_limit_s"),
-            gather_s=settings.number("gather.timeout_s"),
+            timeout_s=settings.number("gather.timeout_s"),
             cap_bytes=settings.number("logs.max_host_mib") * MIB,
-            log_root=settings.text("logs.node_dir"),
+            node_dir=settings.text("logs.node_dir"),
         ),
     )
