@@ -53,7 +53,7 @@ docs: $(READY) ## check the README and docs/: every command shown exists, every 
 bench: $(READY) ## start-up, planning and parsing, each beside what it should be compared with
 	@$(BIN)/python tests/bench/bench_start.py
 
-bench-placement: $(READY) ## placement, beside brute force and at 100,000 nodes
+bench-placement: $(READY) ## placement, beside others and a real slurmctld (root), at 1,024 to 102,400 nodes
 	@$(BIN)/python tests/bench/bench_placement.py
 
 bench-collect: $(READY) ## collecting logs over SSH, beside scp -r (root)

@@ -3,7 +3,6 @@
 Each module of `commands/` holds one click command named `command`; it is imported when it is asked for: `glaunch --help` stays quick.
 """
 
-import codecs
 import contextlib
 import errno
 import os
@@ -149,9 +148,9 @@ def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code: the only place that catches."""
     sys.excepthook = _bug
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
-        codecs.register_error("glaunch", _written)
-        sys.stdout.reconfigure(encoding="utf-8", errors="glaunch")
-        sys.stderr.reconfigure(encoding="utf-8", errors="glaunch")
+        # Bytes that are no UTF-8 (a job's output, a file name) pass through, and a terminal of another encoding is no fault of anybody.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except click.exceptions.Abort:
@@ -189,14 +188,6 @@ def _flush(stream: TextIOWrapper) -> None:
         stream.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _written(problem: UnicodeError) -> tuple[str | bytes, int]:
-    """Bytes that are no UTF-8 (a job's output, a file name) pass through; what the terminal's own encoding lacks is a `?`."""
-    if not isinstance(problem, UnicodeEncodeError):
-        raise problem
-    text = problem.object[problem.start : problem.end]
-    return b"".join(bytes([ord(one) - 0xDC00]) if "\udc80" <= one <= "\udcff" else b"?" for one in text), problem.end
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

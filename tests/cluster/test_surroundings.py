@@ -45,7 +45,8 @@ def test_what_would_bend_the_steps_of_the_job_does_not_travel(ada: User) -> None
 def test_a_state_folder_that_cannot_be_written_is_told_and_nothing_is_submitted(ada: User, state: str) -> None:
     done = ada.glaunch("./prog.sh", "-n", "8", env={"XDG_STATE_HOME": state})
     assert done.code == 1
-    assert f"{state}/glaunch: cannot remember there what is launched" in done.stderr
+    assert f"{state}/glaunch/" in done.stderr
+    assert "cannot remember what is launched" in done.stderr
     assert ada.run("squeue", "-h").stdout == ""
 
 
@@ -59,12 +60,6 @@ def test_a_caller_without_any_environment(ada: User) -> None:
 def test_a_full_stdout_is_one_line_and_exit_code_1(ada: User, line: str, code: int) -> None:
     done = ada.run("sh", "-c", f"glaunch {line} ./prog.sh -n 8 >/dev/full")
     assert (done.code, done.stderr.splitlines()[-1]) == (code, "glaunch: nothing more can be written: No space left on device")
-
-
-def test_a_terminal_whose_encoding_lacks_a_sign_shows_another(ada: User) -> None:
-    done = ada.glaunch("./prog.sh", "-n", "8", env={"PYTHONIOENCODING": "ascii"})
-    assert done.code == 0, done.stderr
-    assert "prog: 1 node ? 8 GPUs" in done.stderr
 
 
 def test_a_throttled_array_is_followed_to_its_last_task_and_a_failed_one_counts(ada: User) -> None:
