@@ -28,24 +28,25 @@ def read_sources(paths: Iterable[Path], names: Path | None = None) -> tuple[Sour
     The answer of one node (lldpctl, nvidia-smi) is known by its file's name: HOST.json, HOST.txt. An `include` of a topology.conf is looked
     for in the folder of the file that includes it. Raises ParseError with FILE:LINE, and GlaunchError for a file that cannot be read.
     """
-    renaming = NameMap() if names is None else parse_name_map(_text(names), where=str(names))
+    renaming = NameMap() if names is None else parse_name_map(read_text(names), where=str(names))
     found = [source for path in paths for source in _sources_of(path)]
     return tuple(renaming.applied(source) if isinstance(source, Network) else source for source in found)
 
 
 def _sources_of(path: Path) -> tuple[Source, ...]:
-    text = _text(path)
+    text = read_text(path)
     host = path.name.rsplit(".", 1)[0] if path.suffix in {".json", ".txt"} else path.name
-    sources = parse_source(text, where=str(path), host=host, include=lambda name: _text(path.parent / name))
+    sources = parse_source(text, where=str(path), host=host, include=lambda name: read_text(path.parent / name))
     return tuple(_with_network(source, path) if isinstance(source, Fabric) else source for source in sources)
 
 
 def read_lfts(path: Path) -> Routes:
     """The forwarding tables of a subnet manager. Raises ParseError, and GlaunchError for a file that cannot be read."""
-    return parse_lfts(_text(path), where=str(path))
+    return parse_lfts(read_text(path), where=str(path))
 
 
-def _text(path: Path) -> str:
+def read_text(path: Path) -> str:
+    """The text of a file, bytes that are no UTF-8 kept. Raises GlaunchError where it cannot be read, or is larger than a dump can be."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise GlaunchError(f"{path}: more than {MAX_BYTES >> 30} GiB")
@@ -77,7 +78,7 @@ def _with_network(fabric: Fabric, path: Path) -> Fabric:
     beside = _network_path(path)
     if fabric.network is not None or not beside.is_file():
         return fabric
-    return replace(fabric, network=network_from_json(read_json(_text(beside), where=str(beside)), where=f"{beside}:1"))
+    return replace(fabric, network=network_from_json(read_json(read_text(beside), where=str(beside)), where=f"{beside}:1"))
 
 
 def save(fabric: Fabric, path: Path) -> tuple[Path, ...]:
@@ -95,6 +96,15 @@ def save(fabric: Fabric, path: Path) -> tuple[Path, ...]:
     except OSError as error:
         raise GlaunchError(f"{path}: cannot be written ({error.strerror})", hint="--output FILE, in a folder that is yours") from error
     return (path, beside) if fabric.network is not None else (path,)
+
+
+def save_text(path: Path, text: str) -> Path:
+    """Write one file whole, readable for all. Raises GlaunchError where that cannot be done."""
+    try:
+        _write(path, text)
+    except OSError as error:
+        raise GlaunchError(f"{path}: cannot be written ({error.strerror})", hint="name a file in a folder that is yours") from error
+    return path
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from glaunch.commands import topo_audit, topo_check, topo_show
+
 if TYPE_CHECKING:
     from glaunch.fabric import Fabric
 
-FORMATS = ("slurm-tree", "slurm-block", "slurm-yaml", "json")
+FORMATS = ("slurm-tree", "slurm-block", "slurm-yaml", "json", "svg")
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 IMPORT = """Put what FILEs say about the network together, and save it as the site's fabric.
@@ -52,6 +54,10 @@ def command() -> None:
     """The network as every source tells it: put together, written for Slurm, asked for a way."""
 
 
+for verb in (topo_show.command, topo_check.command, topo_audit.command):
+    command.add_command(verb)
+
+
 @command.command("import", help=IMPORT, short_help="Put what files say together, and save it.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--output", metavar="FILE", type=FILE, help="Where to save it; without it where fabric.topology says.")
@@ -79,7 +85,7 @@ def import_(files: tuple[Path, ...], output: Path | None, names: Path | None) ->
         click.echo(f"to use it, in /etc/glaunch/site.yaml or your own settings: fabric.topology: {target.absolute()}", err=True)
 
 
-@command.command(help=EXPORT, short_help="Write the network for Slurm, or as JSON.")
+@command.command(help=EXPORT, short_help="Write the network for Slurm, as JSON, or as a picture.")
 @click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
 @click.option("--from", "files", metavar="FILE", multiple=True, type=FILE, help="Read this instead of the site's fabric (repeatable).")
 @click.option("--names", metavar="FILE", type=FILE, help="What devices are really called, with --from.")
@@ -91,6 +97,11 @@ def export(ctx: click.Context, form: str, files: tuple[Path, ...], names: Path |
     fabric = _fabric(ctx, files, names)
     if form == "json":
         click.echo(json.dumps(fabric_document(fabric), indent=1))
+        return
+    if form == "svg":
+        from glaunch.report.topo_svg import map_svg
+
+        click.echo(map_svg(fabric, {}), nl=False)
         return
     write = {"slurm-tree": write_tree, "slurm-block": write_blocks, "slurm-yaml": write_yaml}[form]
     click.echo(write(fabric), nl=False)
