@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
@@ -25,7 +26,7 @@ from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
-from glaunch.rundir import AttemptFolder, attempts, last_runs, write_text
+from glaunch.rundir import write_text
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import say, talk, tell
@@ -46,8 +47,16 @@ def settings_of(world: World, folder: Path) -> Settings:
     return world.settings.for_partition(plan.partition) if plan is not None else world.settings
 
 
-def follower(
-    world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, out: Callable[[str], None] | None
+def _follower(
+    world: World,
+    submission_id: str,
+    job_id: str,
+    folder: Path,
+    *,
+    pinned: bool,
+    array: bool,
+    out: Callable[[str], None] | None,
+    host: str = "",
 ) -> Follower:
     """A Follower that writes down in the history what it sees."""
     settings = settings_of(world, folder)
@@ -66,6 +75,7 @@ def follower(
         job_id,
         pinned=pinned,
         array=array,
+        host=host,
         pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
         out=out,
         talk=talk,
@@ -76,7 +86,7 @@ def follower(
 
 def settle(world: World, launched: Launched) -> None:
     """Stay until the pin is settled (at most its patience), showing nothing: `--detach`, `--parsable`."""
-    watch = follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
+    watch = _follower(world, launched.plan.submission_id, launched.job_id, launched.folder, pinned=launched.pinned, array=False, out=None)
     _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), launched.signals)
 
 
@@ -86,7 +96,7 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
     Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
     """
     array = bool(launched.plan.request.array)
-    watch = follower(
+    watch = _follower(
         world,
         launched.plan.submission_id,
         launched.job_id,
@@ -98,12 +108,13 @@ def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobRepor
     return _follow(world, watch, launched.plan.submission_id, launched.signals)
 
 
-def come_back(world: World, submission: Submission) -> int:
-    """`glaunch logs -f`: follow again a job that was detached from, from its first line."""
+def come_back(world: World, submission: Submission, *, host: str = "") -> int:
+    """`glaunch logs -f`: follow again a job that was detached from, from its first line; `host`: whose ranks are shown ("": rank 0's)."""
     folder = Path(submission.folder)
     plan = load_plan(folder)
     array = plan is not None and bool(plan.request.array)
-    watch = follower(world, submission.id, submission.job_id, folder, pinned=submission.pin == "held", array=array, out=say)
+    held = submission.pin == "held"
+    watch = _follower(world, submission.id, submission.job_id, folder, pinned=held, array=array, out=say, host=host)
     return _follow(world, watch, submission.id)[0]
 
 
@@ -173,6 +184,10 @@ def _interruptible(watch: Follower, work: Callable[[], Ending | None], signals: 
             ending = work()
     except Left:
         leave = True
+    except BrokenPipeError:
+        # The reader of the job's output went away (`| head`), and glaunch with it.
+        watch.lift_pin()
+        raise
     if leave:
         for name in STOPS:  # a second one, while the pin is being lifted, changes nothing
             signal.signal(name, signal.SIG_IGN)

@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from glaunch import __version__
 from glaunch.errors import ConfigError
+from glaunch.network_model import Model
+from glaunch.parsers.network_model import parse_network_model
 from glaunch.parsers.rules import parse_rules
 from glaunch.parsers.settings_file import SettingsFile, parse_settings, suggestion, typed_text, typed_value
 from glaunch.rule import Rule
@@ -251,7 +253,7 @@ class _Fold:
 
     def _refuse_protected(self, name: str, setting: Setting) -> None:
         for one in self.protected:
-            if name == one.key or name.startswith(one.key + "."):
+            if one.covers(name):
                 raise ConfigError(f"{setting.where}: {name!r} is set by the site alone: {one.message}", hint=f"fixed in {one.where}")
 
     def settings(self, home: str, environ: Mapping[str, str]) -> Settings:
@@ -294,3 +296,8 @@ def _path(text: str, where: str, home: str, environ: Mapping[str, str]) -> str:
 def load_rules() -> tuple[Rule, ...]:
     """The rules that ship with glaunch, in their order."""
     return parse_rules(read_text(shipped("site") / "rules.yaml", None) or "", "site/rules.yaml")
+
+
+def load_model() -> Model:
+    """The numbers of the bandwidth model that ship with glaunch."""
+    return parse_network_model(read_text(shipped("site") / "network-model.yaml", None) or "", "site/network-model.yaml")

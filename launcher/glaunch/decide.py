@@ -1,15 +1,18 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.network_model import Model, Network
+from glaunch.placement.choice import choose, outlook
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.order import fabric_order
+from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
-from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
@@ -33,11 +36,13 @@ def decide(
     folder: str,
     now_s: float,
     held: frozenset[str] = frozenset(),
+    model: Model = MappingProxyType({}),
 ) -> Plan:
     """All that will be submitted, kept under `submission_id` in `folder`.
 
-    `held` are nodes that this user's other submissions just asked for. Raises UsageError for what cannot be meant, NeverFits for what
-    this cluster can never run (unless `request.force`), ConfigError for what the site does not allow.
+    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted).
+    Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
+    what the site does not allow.
     """
     partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
@@ -47,7 +52,10 @@ def decide(
     impossible = _impossible(fit, partition, time_limit_s)
     if impossible is not None and not request.force:
         raise impossible
-    placement = _place_free(fabric, fit, settings)
+    kept = together(request, fit.layout, fabric)
+    free = settings.text("placement.powered_down") == "free"
+    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
+    placement = choice.free
     mode, why = _mode(request, settings, partition, cluster, fit, placement)
     arranged = _takes_an_order(cluster)
     name = request.name or caller.job_name
@@ -63,7 +71,7 @@ def decide(
         mode=mode,
         mode_why=why,
         placement=placement,
-        best_possible=best_possible(fabric, fit.could_ever, fit.layout.nodes),
+        best_possible=choice.best_possible,
         order=fabric_order(fabric, partition.nodes),
         directives=directives(
             request,
@@ -91,7 +99,10 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=_warnings(fabric, placement, impossible),
-        notes=_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+        notes=(*kept.notes, *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden)),
+        groups=kept.groups,
+        alternatives=choice.alternatives,
+        outlook=outlook(fabric, choice, fit.layout.tasks, _network(settings), model),
     )
 
 
@@ -148,12 +159,14 @@ def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -
     return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
 
 
-def _place_free(fabric: Fabric, fit: Eligible, settings: Settings) -> Placement | None:
-    """The best set of what is free; nodes that must be powered up first come in only where the others do not suffice."""
-    nodes, weights = fit.nodes, fit.weights
-    if fit.startable and (settings.text("placement.powered_down") == "free" or len(nodes) < fit.layout.nodes):
-        nodes, weights = nodes + fit.startable, weights + fit.startable_weights
-    return place(fabric, Candidates(nodes, weights), fit.layout.nodes)
+def _network(settings: Settings) -> Network:
+    """What the site says of its network."""
+    return Network(
+        rails=settings.number("network.rails"),
+        rate_gbps=settings.number("network.rate_gbps"),
+        leaf_oversubscription=settings.number("network.leaf_oversubscription"),
+        pod_oversubscription=settings.number("network.pod_oversubscription"),
+    )
 
 
 def _mode(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from glaunch import __version__
+from glaunch.attempt import AttemptFolder, batch_logs, load_json
 from glaunch.bundle import load_bundle
 from glaunch.diagnosis.diagnose import diagnose
 from glaunch.diagnosis.facts import JobFacts, TextFile
@@ -16,10 +17,10 @@ from glaunch.fabric_json import fabric_from_json
 from glaunch.job import Job
 from glaunch.parsers.labelled import tail_of
 from glaunch.placement.cost import cost_of
+from glaunch.placement.objective import HOPS, NO_GROUPS
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
 from glaunch.report.job import JobReport, Tail
-from glaunch.rundir import AttemptFolder, batch_logs, load_json
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
@@ -45,7 +46,8 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     plan, fabric = load_plan(folder), load_fabric(folder)
     granted = attempt.hosts if attempt is not None else ()
     end = attempt.end if attempt is not None else None
-    bundle = load_bundle(attempt.path, granted) if attempt is not None and end is not None else None
+    over = end is not None or job.over  # a job that was killed hard leaves no end of its own, and logs all the same
+    bundle = load_bundle(attempt.path, granted) if attempt is not None and over else None
     facts = JobFacts(
         job=job,
         attempt=attempt.path.name if attempt is not None else "",
@@ -57,8 +59,9 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         order=tuple((row.node, row.position) for row in plan.order) if plan else (),
         granted=granted,
         planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode == "pin" else None,
-        granted_cost=cost_of(fabric, granted) if fabric and granted else None,
+        granted_cost=cost_of(fabric, granted, groups=plan.groups if plan else NO_GROUPS) if fabric and granted else None,
         best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
+        objective=plan.best_possible.objective if plan and plan.best_possible else HOPS,
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,

@@ -6,14 +6,14 @@ The job's own folder shows that it runs (an attempt folder appears) and that it 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Protocol
 
+from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
 from glaunch.job import Job
 from glaunch.pin import LOOKS_S, Unpins, give_back
-from glaunch.reasons import in_words
-from glaunch.rundir import AttemptFolder, attempts, batch_logs, last_runs
+from glaunch.reasons import estimate, in_words
 
 TICK_S = 0.2
 RUNS_A_TICK = 10
@@ -81,7 +81,9 @@ class GrowingFile:
 
 
 class Follower:
-    """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes."""
+    """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes; `host` whose ranks are shown
+    ("": rank 0's).
+    """
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class Follower:
         *,
         pinned: bool,
         array: bool,
+        host: str = "",
         pace: Pace,
         out: Callable[[str], None] | None,
         talk: Callable[[str], None],
@@ -98,7 +101,7 @@ class Follower:
         on_start: Callable[[AttemptFolder], None],
     ) -> None:
         self.controller, self.folder, self.job_id = controller, folder, job_id
-        self.pinned, self.array, self.pace = pinned, array, pace
+        self.pinned, self.array, self.host, self.pace = pinned, array, host, pace
         self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
         self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
@@ -176,7 +179,7 @@ class Follower:
         words = in_words(job)
         if words != self._said and not (job.state == "RUNNING" and self._runs):
             self._said = words
-            self.talk(f"job {self.job_id} {words}")
+            self.talk("; ".join(part for part in (f"job {self.job_id} {words}", estimate(job, time())) if part))
         if self.pinned:
             self._judge_pin(job, self._waited())
         return self._ending(job) if job.over and not self._files_will_tell() else None
@@ -277,10 +280,11 @@ class Follower:
                 self.out(line)
 
     def _shown_files(self) -> list[tuple[Path, str]]:
-        """The batch logs, and the output of rank 0's host (of each task of an array, with the task's number before it)."""
-        files = [(path, "") for path in batch_logs(self.folder, self.job_id)]
+        """The batch logs and the output of rank 0's host, or of the named host alone; of an array with the task's number before it."""
+        files = [] if self.host else [(path, "") for path in batch_logs(self.folder, self.job_id)]
         for run in self._runs:
-            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in run.hosts[:1]]
+            hosts = (self.host,) if self.host in run.hosts else () if self.host else run.hosts[:1]
+            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in hosts]
         return files
 
 

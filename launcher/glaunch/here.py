@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import FrameType
 
 from glaunch.aftermath import look_up, save_report
+from glaunch.attempt import attempts
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
@@ -16,7 +17,6 @@ from glaunch.launch import write
 from glaunch.pipeline import World, decide_on, see
 from glaunch.report.job import job_text
 from glaunch.request import Request
-from glaunch.rundir import attempts
 from glaunch.talk import talk, tell
 
 

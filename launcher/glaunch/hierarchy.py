@@ -208,7 +208,7 @@ class _Spread:
         for name, counted in alike.items():
             missing = sum(counted[one] * counted[two] for one, two in combinations(counted, 2) if not one & two)
             if missing:
-                self.notes.append(f"{missing} pairs of what {self._first(name)} is joined with share no switch: {_FARTHER}")
+                self.notes.append(f"{_pairs(missing)} of what {self._first(name)} is joined with, without a switch in common: {_FARTHER}")
 
     def _first(self, group: str) -> str:
         return self.network.label[_first(self.units[int(group)])]
@@ -225,7 +225,7 @@ class _Spread:
         for name, size in sizes.items():
             missing = size * (size - 1) // 2 - found[name]
             if missing:
-                self.notes.append(f"{missing} pairs of the groups beside {self._first(name)} have no direct link: {_FARTHER}")
+                self.notes.append(f"{_pairs(missing)} of the groups beside {self._first(name)}, without a direct link: {_FARTHER}")
         self._regroup(groups, {name: _Unit([], virtual=True) for name, size in sizes.items() if size > 1})
         return bool(linked)
 
@@ -241,6 +241,10 @@ class _Spread:
 
     def _in_order(self, switches: Iterable[str]) -> list[str]:
         return sorted(switches, key=lambda switch: natural_key(self.network.label[switch]))
+
+
+def _pairs(count: int) -> str:
+    return "1 pair" if count == 1 else f"{count} pairs"
 
 
 def _first(unit: _Unit) -> str:

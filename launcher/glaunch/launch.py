@@ -18,13 +18,14 @@ from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.hostlist import expand
 from glaunch.pipeline import World, decide_on, see
 from glaunch.plan import Option, Plan
 from glaunch.recover import IN_FLIGHT_S, catch_up
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
-from glaunch.rundir import create, warn_local, write_texts
+from glaunch.rundir import create, folder_of_program, warn_local, write_texts
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk
@@ -86,7 +87,9 @@ def _withdrawn_on_failure(world: World, decided: Plan) -> Iterator[None]:
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
-    warn_of_local(world.settings, os.path.realpath(folder))
+    program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
+    for place in dict.fromkeys((decided.folder, program) if program else (decided.folder,)):
+        warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
         "submission_id": decided.submission_id,
@@ -139,12 +142,16 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
-    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file."""
+    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file.
+
+    The file has a node a line: 22.05 does not understand long lines, and says no to a file that makes a list of more than 64 KiB
+    (then the job is asked for without the pin). **Source:** tried on 22.05.8.
+    """
     words = []
     for option in arguments:
         value = option.value
         if value is not None and len(value) > ARGUMENT_MAX_BYTES:
-            write_texts(folder, ((f"{option.name}.txt", value + "\n"),))
+            write_texts(folder, ((f"{option.name}.txt", "".join(f"{node}\n" for node in expand(value))),))
             value = str(folder / f"{option.name}.txt")
         words.append(f"--{option.name}" if value is None else f"--{option.name}={value}")
     return tuple(words)

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from glaunch import __version__
 from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
 from glaunch.cluster import Cluster
-from glaunch.config import Options, load, load_rules
+from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.inherited import with_inherited
+from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.plan import Plan
 from glaunch.request import Request
@@ -43,6 +44,8 @@ class World:
     slurm: SlurmCommands
     settings: Settings
     rules: tuple[Rule, ...]
+    model: Model
+    """What predicts bandwidth."""
     history: History
     kept: Kept | None
     captured_at_s: float | None = None
@@ -62,11 +65,11 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
     history = History(state, login_host())
     if snapshot is None:
         kept = Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
-        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), history, kept)
+        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), load_model(), history, kept)
     from glaunch.gateways.capture import replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
+    return World(slurm, settings, load_rules(), load_model(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -113,6 +116,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
         submission_id=submission_id,
         folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
         now_s=cluster.taken_at_s,
+        model=world.model,
         held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
     )
     return decided, hidden
@@ -125,7 +129,7 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
 
 def script_of(world: World, decided: Plan) -> "Script":
     """The plan as text."""
-    from glaunch.script import Ending, render
+    from glaunch.script import Gathering, render
 
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
@@ -134,10 +138,10 @@ def script_of(world: World, decided: Plan) -> "Script":
         decided,
         texts,
         version=__version__,
-        ending=Ending(
+        gathering=Gathering(
             before_limit_s=settings.number("gather.before_limit_s"),
-            gather_s=settings.number("gather.timeout_s"),
+            timeout_s=settings.number("gather.timeout_s"),
             cap_bytes=settings.number("logs.max_host_mib") * MIB,
-            log_root=settings.text("logs.node_dir"),
+            node_dir=settings.text("logs.node_dir"),
         ),
     )

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from glaunch.placement.layout import RankLayout as RankLayout
+from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import OrderRow, Placement
+from glaunch.placement.predict import Outlook
 from glaunch.request import Request
 from glaunch.tuning import Environment
 
@@ -59,3 +61,9 @@ class Plan:
     cluster_taken_at_s: float
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    groups: Groups = NO_GROUPS
+    """Nodes that should stay together; the order of the ranks respects them, whatever Slurm grants."""
+    alternatives: tuple[Placement, ...] = ()
+    """Free sets that another objective calls better: fewer pods, or fewer hops."""
+    outlook: Outlook | None = None
+    """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""

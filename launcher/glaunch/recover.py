@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from glaunch.attempt import attempts
 from glaunch.errors import SlurmError
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission
 from glaunch.job import Job
 from glaunch.pin import give_back
-from glaunch.rundir import attempts
 from glaunch.talk import talk
 
 IN_FLIGHT_S = 180.0

@@ -33,6 +33,13 @@ class Request:
     reservation: str | None = None
     dependency: str | None = None
     array: str | None = None
+    tp: int | None = None
+    """Ranks of a tensor-parallel group; the next three: pipeline stages, data-parallel ranks, expert-parallel ranks."""
+    pp: int | None = None
+    dp: int | None = None
+    ep: int | None = None
+    segment: int | None = None
+    """Nodes that should stay together."""
     exclusive: bool = False
     requeue: bool = False
     force: bool = False

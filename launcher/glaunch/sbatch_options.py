@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from glaunch import __version__
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Option
-from glaunch.request import Request
+from glaunch.request import Request, asks
 
 SWITCHES = ("exclusive", "requeue")
 TEXTS = ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
@@ -57,6 +58,8 @@ def directives(
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
     options += [Option(option, None, origins.get(option, "")) for option in SWITCHES if getattr(request, option)]
     options += [Option(option, value, origins.get(option, "")) for option, value in request.sbatch if option != "gres"]
+    if not asks(request, "comment"):
+        options.append(Option("comment", f"glaunch/{__version__}", "so that your centre can tell whose script this is"))
     options += [
         Option("chdir", work_dir, "where you typed the command"),
         Option(

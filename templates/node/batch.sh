@@ -57,7 +57,8 @@ order_ranks() {
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
     if [ "$gl_form" = planned ]; then
-        sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" || gl_form=slurm
+        sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
+            "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
     [ "$gl_form" = planned ] || slurm_order
 }

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import random
 import socket
 import subprocess
 import tarfile
@@ -15,6 +16,9 @@ from hypothesis import strategies as st
 from tests.plans import TEMPLATES
 
 from glaunch.bundle import read_rows
+from glaunch.fabric import synthetic
+from glaunch.placement.objective import Groups
+from glaunch.placement.order import arranged, fabric_order
 
 NODE = TEMPLATES / "node"
 HOSTILE = "with 'blank' \"$(id)\" %j b\\n ü x=1"
@@ -86,6 +90,30 @@ def test_order_is_that_of_the_table(tmp_path_factory: pytest.TempPathFactory) ->
         assert bool(said) == any(node not in table for node in expected)
 
     holds()
+
+
+def test_order_keeps_the_same_groups_together_as_the_plan(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever Slurm grants, on fabrics of every depth: the shell gives the order that Python gives."""
+    base, count, r = tmp_path_factory.mktemp("groups"), itertools.count(), random.Random(11)
+    split = 0
+    for shape in ("core:1 spine:3 leaf:3 node:6", "core:1 leaf:5 node:7", "top:1 hall:2 spine:2 leaf:3 node:4", "leaf:1 node:30") * 8:
+        fabric = synthetic(shape)
+        rows = fabric_order(fabric, fabric.leaf_of)
+        leaf = r.choice((1, 2, 3))
+        groups = Groups(leaf, r.choice((1, leaf, 2 * leaf, 4 * leaf)))
+        granted = r.sample(sorted(fabric.leaf_of), r.randint(1, 24)) + ["x9", "x10"][: r.randint(0, 2)]
+        r.shuffle(granted)
+        attempt = base / str(next(count))
+        attempt.mkdir()
+        (attempt / "granted").write_text("".join(f"{node}\n" for node in granted))
+        (attempt / "order.tsv").write_text("".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in rows))
+        done = sh("order.sh", attempt, attempt / "order.tsv", len(granted), len(granted), 1, groups.leaf, groups.pod)
+        known = [node for node in granted if node in fabric.leaf_of]
+        expected = [*arranged(fabric, known, groups), *(node for node in granted if node not in fabric.leaf_of)]
+        assert done.returncode == 0, done.stderr
+        assert (attempt / "ordered").read_text().split() == expected, f"{shape}, {groups}"
+        split += expected[: len(known)] != list(arranged(fabric, known))
+    assert split > 8, "groups must change the order now and then"
 
 
 def test_order_says_which_nodes_it_does_not_know(attempt: Path) -> None:

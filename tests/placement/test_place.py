@@ -1,6 +1,8 @@
 """The placement against every subset, against a plain tree search, and against the known ways to get it wrong."""
 
 import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import comb
 
@@ -9,12 +11,15 @@ import pytest
 
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric, build_fabric, flat_fabric, synthetic
+from glaunch.placement.choice import choose
 from glaunch.placement.cost import cost_of
+from glaunch.placement.eligible import Eligible
+from glaunch.placement.layout import RankLayout
+from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups, compared
 from glaunch.placement.order import in_fabric_order
 from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Cost, Placement
-
-Key = tuple[int, int, int, int]
+from glaunch.placement.share import Share
 
 
 def random_fabric(r: random.Random, *, fan_out: int = 3, leaf_nodes: int = 4, tiers: int = 4) -> Fabric:
@@ -43,33 +48,69 @@ def random_candidates(r: random.Random, fabric: Fabric, most: int) -> Candidates
     return Candidates(tuple(chosen), tuple(r.randint(1, heaviest) for _ in chosen))
 
 
-def key_of(placement: Placement) -> Key:
-    cost = placement.cost
-    return cost.weight, cost.hops, cost.pods, cost.leaves
+Key = tuple[int, ...]
+Costs = Mapping[str, np.ndarray]
 
 
-def best_of_all_subsets(fabric: Fabric, candidates: Candidates, n: int) -> Key | None:
-    """By looking at every subset, with distances from node to node only."""
-    nodes = candidates.nodes
+def costs_of_all_subsets(fabric: Fabric, candidates: Candidates, n: int) -> Costs:
+    """Every subset of n nodes that a path joins, one a row, by looking at it: distances from node to node, counts of names, no links."""
+    nodes = in_fabric_order(fabric, candidates.nodes)
+    weight = dict(zip(candidates.nodes, candidates.weights, strict=True))
     far = 10**6
     hops = np.array([[far if (h := fabric.hops(one, two)) is None else h for two in nodes] for one in nodes])
-    best: Key | None = None
-    for subset in combinations(range(len(nodes)), n):
-        chosen = list(subset)
-        total = int(hops[np.ix_(chosen, chosen)].sum()) // 2
-        if total >= far:
-            continue
-        pods = {fabric.pod_of(nodes[index]) for index in chosen}
-        leaves = {fabric.leaf_of[nodes[index]] for index in chosen}
-        key = (sum(candidates.weights[index] for index in chosen), total, len(pods), len(leaves))
-        if best is None or key < best:
-            best = key
-    return best
+    subsets = np.array(list(combinations(range(len(nodes)), n)))
+    inside = np.zeros((len(subsets), len(nodes)), dtype=np.int64)
+    np.put_along_axis(inside, subsets, 1, axis=1)
+    total = ((inside @ hops) * inside).sum(axis=1) // 2
+    leaves, pods = _counts(inside, [fabric.leaf_of[node] for node in nodes]), _counts(inside, [fabric.pod_of(node) for node in nodes])
+    found = {
+        "weight": inside @ np.array([weight[node] for node in nodes]),
+        "hops": total,
+        "pods": (pods > 0).sum(axis=1),
+        "leaves": (leaves > 0).sum(axis=1),
+        # Around the nodes in the fabric's order; that no order is better is a test of its own.
+        "ring_hops": hops[subsets, np.roll(subsets, -1, axis=1)].sum(axis=1),
+        "in_leaf": leaves,
+        "in_pod": pods,
+    }
+    return {name: values[total < far] for name, values in found.items()}
+
+
+def _counts(inside: np.ndarray, names: list[str]) -> np.ndarray:
+    different = sorted(set(names))
+    return inside @ np.array([[name == one for one in different] for name in names], dtype=np.int64)
+
+
+def best_key(costs: Costs, n: int, objective: str, groups: Groups) -> Key | None:
+    """The least key of all subsets, whole groups counted leaf by leaf and pod by pod."""
+    split = {
+        f"{what}_splits": n // size - (costs[f"in_{what}"] // size).sum(axis=1) if size > 1 else np.zeros_like(costs["hops"])
+        for what, size in (("leaf", groups.leaf), ("pod", groups.pod))
+    }
+    rows = zip(*(({**costs, **split}[name]).tolist() for name in compared(objective)), strict=True)
+    return min(rows, default=None)
+
+
+def some_groups(r: random.Random, n: int) -> Groups:
+    """Sizes that divide n and each other, of every kind."""
+    sizes = [size for size in range(2, n + 1) if n % size == 0]
+    if not sizes:
+        return NO_GROUPS
+    leaf = r.choice(sizes)
+    pod = r.choice([size for size in sizes if size % leaf == 0])
+    return r.choice((Groups(leaf, 1), Groups(1, leaf), Groups(leaf, pod)))
+
+
+def split_groups(part_of: Mapping[str, str], nodes: Sequence[str], size: int) -> int:
+    """Groups of neighbours in this order that span two parts."""
+    return sum(len({part_of[node] for node in nodes[start : start + size]}) > 1 for start in range(0, len(nodes), size))
 
 
 def test_no_subset_is_better_on_2400_random_fabrics() -> None:
+    """Every objective, without groups and with groups of both kinds, on the same fabrics."""
     r = random.Random(20240607)
-    done = deep = weighed = islands = uneven = 0
+    seen: Counter[str] = Counter()
+    done = 0
     while done < 2400:
         fabric = random_fabric(r)
         if not fabric.leaf_of:
@@ -79,78 +120,114 @@ def test_no_subset_is_better_on_2400_random_fabrics() -> None:
         if comb(len(candidates.nodes), n) > 300:
             continue
         done += 1
-        deep += fabric.tiers == 4
-        weighed += len(set(candidates.weights)) > 1
-        islands += len(fabric.roots) > 1
-        uneven += len({len(fabric.path_of_leaf(leaf)) for leaf in fabric.leaves}) > 1
-        placement = place(fabric, candidates, n)
-        best = best_of_all_subsets(fabric, candidates, n)
-        if placement is None:
-            assert best is None
-            continue
-        assert key_of(placement) == best, f"fabric {done}"
-        assert placement.optimal
-        assert len(set(placement.nodes)) == n
-        assert set(placement.nodes) <= set(candidates.nodes)
-        assert placement.cost == cost_of(fabric, placement.nodes, dict(zip(candidates.nodes, candidates.weights, strict=True)))
-    assert min(deep, weighed, islands, uneven) > 300, "the random fabrics must show every kind"
+        costs = costs_of_all_subsets(fabric, candidates, n)
+        kinds = {
+            "deep": fabric.tiers == 4,
+            "weighed": len(set(candidates.weights)) > 1,
+            "islands": len(fabric.roots) > 1,
+            "uneven": len({len(fabric.path_of_leaf(leaf)) for leaf in fabric.leaves}) > 1,
+        }
+        groups = some_groups(r, n)
+        kinds |= dict.fromkeys(("groups over two leaves", "groups over two pods", "whole groups"), False)
+        for objective in OBJECTIVES:
+            for together in {NO_GROUPS, groups}:
+                placement = place(fabric, candidates, n, objective, together)
+                best = best_key(costs, n, objective, together)
+                what = f"fabric {done}, {objective}, {together}"
+                if placement is None:
+                    assert best is None, what
+                    continue
+                assert placement.cost.key(objective) == best, what
+                check(fabric, candidates, n, placement, together, what)
+                splits = placement.cost.leaf_splits, placement.cost.pod_splits
+                kinds["groups over two leaves"] |= splits[0] > 0
+                kinds["groups over two pods"] |= splits[1] > 0
+                kinds["whole groups"] |= together != NO_GROUPS and splits == (0, 0)
+        seen.update(kind for kind, shown in kinds.items() if shown)
+    assert min(seen.values()) > 200, f"the random fabrics must show every kind: {seen}"
 
 
-def tree_search(fabric: Fabric, candidates: Candidates, n: int) -> Key | None:
+def check(fabric: Fabric, candidates: Candidates, n: int, placement: Placement, groups: Groups, what: str) -> None:
+    """What holds for every placement: it is proven, made of candidates, and counted again from its nodes."""
+    nodes = placement.nodes
+    assert placement.optimal, what
+    assert len(set(nodes)) == n, what
+    assert set(nodes) <= set(candidates.nodes), what
+    assert placement.cost == cost_of(fabric, nodes, dict(zip(candidates.nodes, candidates.weights, strict=True)), groups), what
+    pod_of = {node: fabric.pod_of(node) for node in nodes}
+    assert split_groups(fabric.leaf_of, nodes, groups.leaf) == placement.cost.leaf_splits, what
+    assert groups.pod == 1 or split_groups(pod_of, nodes, groups.pod) == placement.cost.pod_splits, what
+
+
+NOTHING: Key = (0,) * 7
+
+
+def tree_search(fabric: Fabric, candidates: Candidates, n: int, objective: str, groups: Groups) -> Key | None:
     """The plain dynamic program: every split of every count at every switch. Slow, short, and of another make than the product's."""
+    names = ("weight", "leaf_splits", "pod_splits", "hops", "pods", "leaves", "ring_hops")
+    order = [names.index(name) for name in compared(objective)]
     free: dict[str, list[int]] = {}
     for node, weight in zip(candidates.nodes, candidates.weights, strict=True):
         free.setdefault(fabric.leaf_of[node], []).append(weight)
 
+    def add(one: Key, two: Key) -> Key:
+        return tuple(a + b for a, b in zip(one, two, strict=True))
+
+    def rank(key: Key) -> Key:
+        return tuple(key[index] for index in order)
+
     def best(name: str, above: bool) -> dict[int, Key]:
         children = fabric.children[name]
+        found: dict[int, Key]
         if not children:
             weights = sorted(free.get(name, []))
-            found = {count: (sum(weights[:count]), 0, 0, min(count, 1)) for count in range(len(weights) + 1)}
+            found = {k: (sum(weights[:k]), -(k // groups.leaf) * (groups.leaf > 1), 0, 0, 0, min(k, 1), 0) for k in range(len(weights) + 1)}
         else:
-            own = {0: (0, 0, 0, 0)}
-            for child in children:
-                if fabric.by_name[child].tier == 0:
-                    own = joined(own, best(child, True))
-            found = {count: (w, h, p + (count > 0), leaves) for count, (w, h, p, leaves) in own.items()}
-            for child in children:
-                if fabric.by_name[child].tier > 0:
-                    found = joined(found, best(child, True))
+            found = {0: NOTHING}
+            for tier0 in (True, False):
+                for child in children:
+                    if (fabric.by_name[child].tier == 0) is tier0:
+                        found = joined(found, best(child, True))
+                if tier0:
+                    found = {k: add(key, as_pod(k)) for k, key in found.items()}
         if not above and not children:
-            found = {count: (w, h, min(count, 1), leaves) for count, (w, h, _, leaves) in found.items()}
-        return {count: (w, h + (count * (n - count) if above else 0), p, leaves) for count, (w, h, p, leaves) in found.items()}
+            found = {k: add(key, as_pod(k)) for k, key in found.items()}
+        return {k: add(key, (0, 0, 0, k * (n - k), 0, 0, 2 * (0 < k < n)) if above else NOTHING) for k, key in found.items()}
+
+    def as_pod(k: int) -> Key:
+        return (0, 0, -(k // groups.pod) * (groups.pod > 1), 0, min(k, 1), 0, 0)
 
     def joined(one: dict[int, Key], two: dict[int, Key]) -> dict[int, Key]:
         after: dict[int, Key] = {}
         for i, a in one.items():
             for j, b in two.items():
                 if i + j <= n:
-                    key = (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3])
-                    if i + j not in after or key < after[i + j]:
+                    key = add(a, b)
+                    if i + j not in after or rank(key) < rank(after[i + j]):
                         after[i + j] = key
         return after
 
     keys = [found[n] for root in fabric.roots if n in (found := best(root, False))]
-    if not keys:
-        return None
-    weight, hops, pods, leaves = min(keys)
-    return weight, hops + n * (n - 1) // 2, pods, leaves
+    whole = [n // size if size > 1 else 0 for size in (groups.leaf, groups.pod)]
+    return min((rank(add(key, (0, *whole, n * (n - 1) // 2, 0, 0, n if n > 1 else 0))) for key in keys), default=None)
 
 
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("shape", [(5, 7, 3), (3, 6, 5), (6, 12, 4)], ids=["wide", "deep", "full"])
-def test_as_good_as_the_plain_tree_search_on_larger_fabrics(shape: tuple[int, int, int]) -> None:
+def test_as_good_as_the_plain_tree_search_on_larger_fabrics(shape: tuple[int, int, int], objective: str) -> None:
     fan_out, leaf_nodes, tiers = shape
-    r = random.Random(f"{shape}")
+    r = random.Random(f"{shape}{objective}")
     done = 0
-    while done < 60:
+    while done < 40:
         fabric = random_fabric(r, fan_out=fan_out, leaf_nodes=leaf_nodes, tiers=tiers)
         if len(fabric.leaf_of) < 20:
             continue
-        candidates = random_candidates(r, fabric, 90)
-        n = r.randint(1, min(len(candidates.nodes), 40))
-        placement = place(fabric, candidates, n)
-        best = tree_search(fabric, candidates, n)
-        assert (None if placement is None else key_of(placement)) == best, f"fabric {done}"
+        candidates = random_candidates(r, fabric, 80)
+        n = r.randint(1, min(len(candidates.nodes), 36))
+        groups = some_groups(r, n)
+        placement = place(fabric, candidates, n, objective, groups)
+        best = tree_search(fabric, candidates, n, objective, groups)
+        assert (None if placement is None else placement.cost.key(objective)) == best, f"fabric {done}, {groups}"
         assert placement is None or placement.optimal
         done += 1
 
@@ -196,7 +273,7 @@ def test_where_greedy_choices_go_wrong(pods: list[list[int]], n: int, greedy: li
 def test_pods_are_not_visited_in_turn_when_none_fits_the_rest() -> None:
     placement = place(*free_per_leaf([[3, 0], [2, 2], [4, 4]]), 11)
     assert placement is not None
-    assert placement.cost == Cost(11, 183, 2, 3)
+    assert placement.cost == Cost(11, 183, 2, 3, ring_hops=11 + 2 * 5)
     assert placement.pods == (("pod0", 3), ("pod2", 8))
 
 
@@ -225,6 +302,66 @@ def test_equal_choices_go_where_least_is_left_over() -> None:
     assert last.leaves == (("leaf0.0", 5), ("leaf0.2", 2))
 
 
+def test_health_decides_among_equals_and_never_against_cost() -> None:
+    fabric, candidates = free_per_leaf([[3, 3], [3, 3]])
+    ill = {"n0-0-0": 5, "n0-1-1": 1, "n1-0-2": 1}
+    three = place(fabric, candidates, 3, penalties=ill)
+    assert three is not None
+    assert three.leaves == (("leaf1.1", 3),), "the only leaf of healthy nodes"
+    two = place(fabric, candidates, 2, penalties={**ill, "n1-1-0": 1, "n1-1-1": 1})
+    assert two is not None
+    assert two.nodes == ("n1-0-0", "n1-0-1"), "two healthy nodes of one leaf, in the pod that is in better health"
+    six = place(fabric, candidates, 6, penalties=ill)
+    assert six is not None
+    assert six.pods == (("pod1", 6),), "a penalty of 1 rather than one of 6"
+    twelve = place(fabric, candidates, 12, penalties=ill)
+    assert twelve is not None
+    assert twelve.cost == place(*free_per_leaf([[3, 3], [3, 3]]), 12).cost  # type: ignore[union-attr]
+    tight = place(*free_per_leaf([[3], [2]]), 2, penalties={"n1-0-0": 9, "n1-0-1": 9})
+    assert tight is not None
+    assert tight.leaves == (("leaf1.0", 2),), "what is left for others goes before health"
+
+
+def test_of_equal_pods_and_leaves_the_first_is_taken() -> None:
+    fabric, candidates = free_per_leaf([[4, 4], [4, 4], [4, 4]])
+    for n in (1, 3, 4, 5, 8):
+        placement = place(fabric, candidates, n)
+        assert placement is not None
+        assert placement.nodes == in_fabric_order(fabric, candidates.nodes)[:n]
+
+
+def test_fewest_hops_and_fewest_pods_can_be_two_sets() -> None:
+    fabric, candidates = free_per_leaf([[4], [1], [1, 1, 1, 1, 1]])
+    hops, spread = place(fabric, candidates, 5), place(fabric, candidates, 5, "spread")
+    assert hops is not None
+    assert spread is not None
+    assert hops.cost.key("hops") == (5, 0, 0, 26, 2, 2)
+    assert spread.cost.key("spread") == (5, 0, 0, 1, 5, 30)
+    names, weights = candidates.nodes, candidates.weights
+    layout = RankLayout(5, 5, 1, 0, "")
+    fit = Eligible(
+        layout=layout,
+        exclusive=True,
+        share=Share(0, 1, 0),
+        nodes=names,
+        startable=(),
+        could_ever=names,
+        weights=weights,
+        startable_weights=(),
+        left_out=(),
+        never=(),
+        soonest_limit_s=None,
+        notes=(),
+        decided=True,
+    )
+    for objective, other in (("hops", spread), ("spread", hops)):
+        choice = choose(fabric, fit, objective, NO_GROUPS, powered_down_free=False)
+        assert choice.free is not None
+        assert choice.free.objective == objective
+        assert choice.alternatives == (other,)
+    assert {one.objective for one in choose(fabric, fit, "ring", NO_GROUPS, powered_down_free=False).alternatives} == {"spread"}
+
+
 def test_the_same_question_gets_the_same_answer_in_any_order() -> None:
     fabric, candidates = free_per_leaf([[3, 3, 1], [3, 3, 1], [2, 2, 2]])
     turned = Candidates(candidates.nodes[::-1], candidates.weights)
@@ -237,7 +374,7 @@ def test_names_decide_among_equals_with_their_numbers_counted() -> None:
     placement = place(fabric, Candidates(("n10", "n9", "n2", "n1"), (1, 1, 1, 1)), 3)
     assert placement is not None
     assert placement.nodes == ("n1", "n2", "n9")
-    assert placement.cost == Cost(3, 3, 1, 1)
+    assert placement.cost == Cost(3, 3, 1, 1, ring_hops=3)
     assert placement.mean_hops == 1.0
 
 
@@ -268,7 +405,7 @@ def test_unknown_nodes_carry_a_single_node_job_and_only_where_no_known_node_can(
     assert known is not None
     assert known.nodes == ("n001",)
     alone = place(fabric, Candidates(("x10", "x9", "x2"), (1, 1, 2)), 1)
-    assert alone == Placement(("x9",), Cost(1, 0, 0, 0), 0, (), (), 0.0)
+    assert alone == Placement(("x9",), Cost(1, 0, 0, 0), Cost(1, 0, 0, 0), (), (), 0.0)
 
 
 def test_nothing_to_choose_from() -> None:
@@ -300,7 +437,7 @@ def test_the_best_possible_ignores_weights_and_repeated_names() -> None:
     fabric = synthetic("core:1 spine:2 leaf:4 node:8")
     best = best_possible(fabric, [*fabric.leaf_of, *fabric.leaf_of], 32)
     assert best is not None
-    assert best.cost == Cost(0, 32 * 31 // 2 + 4 * 8 * 24, 1, 4)
+    assert best.cost == Cost(0, 32 * 31 // 2 + 4 * 8 * 24, 1, 4, ring_hops=32 + 2 * 4)
 
 
 def test_a_hundred_thousand_nodes() -> None:

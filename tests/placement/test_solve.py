@@ -2,10 +2,10 @@
 
 import random
 
-import numpy as np
-
-from glaunch.placement.profiles import Profile, Scale
-from glaunch.placement.solve import Branch, Island, _best_repaired, _bounds, _first_single, _parts, _sweep, best_counts
+from glaunch.placement.objective import NO_GROUPS, OBJECTIVES
+from glaunch.placement.profiles import Profile
+from glaunch.placement.scale import scale_of
+from glaunch.placement.solve import Branch, Island, _best_repaired, _bounds, _first_single, _parts, _Shelf, _sweep, best_counts
 
 
 def random_island(r: random.Random) -> tuple[Island, int]:
@@ -23,7 +23,9 @@ def random_island(r: random.Random) -> tuple[Island, int]:
 
 def roots_parts(island: Island, n: int) -> tuple[list[Profile], int]:
     limit = n - sum(island.floors.values())
-    return _parts(island.root, island, Scale(n, 1000, 30, 1, np.int64), limit), limit
+    ranges = {"pair": (-3 * n * n, 3 * n * n), "pod": (-4, 0), "leaf": (-12, 0), "leaf_group": (0, 0), "pod_group": (0, 0)}
+    scale = scale_of("hops", n, ranges, 1 << 59)
+    return _parts(island.root, _Shelf(island, scale, limit, NO_GROUPS, False), scale, limit), limit
 
 
 def test_trying_the_highest_bounds_and_joining_both_sides_agree() -> None:
@@ -52,4 +54,5 @@ def test_whole_numbers_of_any_size_give_the_same_counts() -> None:
     r = random.Random(4)
     for _ in range(200):
         island, n = random_island(r)
-        assert best_counts(island, n, safe_value=0) == best_counts(island, n)
+        for objective in OBJECTIVES:
+            assert best_counts(island, n, objective, safe_value=0) == best_counts(island, n, objective)

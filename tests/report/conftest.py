@@ -24,7 +24,7 @@ def _plan(text: str) -> Plan:
     end = f" {text}" if text else ""
     leaves = (("leaf1" + end, 4), ("leaf2" + end, 4))
     order = tuple(OrderRow(node, index, "leaf1" + end if index < 4 else "leaf2" + end, "spine" + end) for index, node in enumerate(NODES))
-    placement = Placement(NODES, Cost(8, 60, 1, 2), 60, leaves, (("spine" + end, 8),), 60 / 28)
+    placement = Placement(NODES, Cost(8, 60, 1, 2, 12), Cost(8, 60, 1, 2), leaves, (("spine" + end, 8),), 60 / 28)
     command = ("train.py", "--lr", "1e-3", *([text] if text else []))
     return Plan(
         submission_id="5f2c91d07ab3",

@@ -4,16 +4,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import UsageError
 from glaunch.follow import task_codes
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
-from glaunch.reasons import ended, in_words
+from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find
 from glaunch.report.jobs import JobLine
-from glaunch.rundir import AttemptFolder, attempts, last_runs
 
 ENDED = frozenset({"over", "refused", "lost"})
 
@@ -87,7 +87,8 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
     runs = last_runs(attempts(Path(submission.folder), submission.job_id))
-    where = job.nodes if job is not None and job.nodes else fold(runs[-1].hosts) if runs else ""
+    where = (job.nodes or estimate(job, now_s)) if job is not None else ""
+    where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
 

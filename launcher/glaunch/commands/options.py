@@ -8,6 +8,7 @@ import click
 
 from glaunch.errors import UsageError
 from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
+from glaunch.schema import KEYS
 from glaunch.talk import talk
 
 if TYPE_CHECKING:
@@ -38,6 +39,16 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["auto", "pin", "order"]),
         help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; order: Slurm picks, glaunch orders.",
     ),
+    click.option(
+        "--objective",
+        type=click.Choice(KEYS["placement.objective"].choices),
+        help="What makes nodes good: hops (near each other, pair by pair), ring (neighbours in a ring), spread (fewest pods, then leaves).",
+    ),
+    click.option("--tp", type=click.IntRange(1), metavar="N", help="Tensor-parallel ranks: kept in one node, else in one leaf."),
+    click.option("--pp", type=click.IntRange(1), metavar="N", help="Pipeline stages: the ranks of each are kept in one pod."),
+    click.option("--dp", type=click.IntRange(1), metavar="N", help="Data-parallel ranks; tp × dp × pp are all ranks."),
+    click.option("--ep", type=click.IntRange(1), metavar="N", help="Expert-parallel ranks, neighbours among the data-parallel ones."),
+    click.option("--segment", type=click.IntRange(1), metavar="N", help="Keep groups of N nodes in one pod each."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
@@ -45,7 +56,10 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
 )
 
-PASSED = ("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+PASSED = (
+    *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
+    *("tp", "pp", "dp", "ep", "segment"),
+)
 """Options that are fields of a Request under the same name."""
 
 
@@ -88,7 +102,8 @@ class LaunchCommand(click.Command):
 
 def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
-    return {"placement.mode": (params["place"], "--place")} if params["place"] else {}
+    named = {"placement.mode": "place", "placement.objective": "objective"}
+    return {key: (params[name], f"--{name}") for key, name in named.items() if params[name]}
 
 
 def request_from(params: dict[str, Any]) -> Request:

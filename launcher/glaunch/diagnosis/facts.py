@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from glaunch.job import Job
 from glaunch.logs import LogBundle, RankRow
+from glaunch.placement.objective import HOPS
 from glaunch.placement.placement import Cost
 
 
@@ -46,6 +47,8 @@ class JobFacts:
     granted_cost: Cost | None = None
     best_cost: Cost | None = None
     """The least possible on the partition's whole fabric."""
+    objective: str = HOPS
+    """By which the three are compared."""
     ranks: tuple[RankRow, ...] = ()
     batch_log: TextFile | None = None
     outputs: tuple[TextFile, ...] = ()

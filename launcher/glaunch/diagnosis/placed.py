@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
+from glaunch.placement.placement import Cost
 
 
 def placed(facts: JobFacts) -> Iterator[Finding]:
@@ -27,7 +28,7 @@ def placed(facts: JobFacts) -> Iterator[Finding]:
             "see whether the topology file names all nodes: glaunch plan says where it was read",
         )
     got, best = facts.granted_cost, facts.best_cost
-    if got is not None and best is not None and got.hops > best.hops:
+    if got is not None and best is not None and _worse(facts, got, best):
         nodes = len(facts.granted)
         title = f"on an empty partition the nodes could be nearer: {best.in_words(nodes)}; the job got {got.in_words(nodes)}"
         advice = "nothing is wrong: nearer nodes were taken; a job that may wait for them can name them with --nodelist"
@@ -42,8 +43,14 @@ def _against_the_plan(facts: JobFacts, where: str, evidence: str) -> Finding:
     title = f"Slurm gave other nodes than planned ({len(set(planned) & set(granted))} of {len(planned)} the same)"
     if got is None or plan is None:
         return Finding("GL102", "note", title, "", None, where, evidence, "the plan's nodes were " + fold(planned))
-    severity = "warning" if got.hops > plan.hops else "note"
-    judged = "farther apart" if got.hops > plan.hops else "nearer together" if got.hops < plan.hops else "just as near"
+    worse, better = _worse(facts, got, plan), _worse(facts, plan, got)
+    severity = "warning" if worse else "note"
+    judged = "farther apart" if worse else "nearer together" if better else "just as near"
     title += f", and they are {judged}: {got.in_words(len(granted))} instead of {plan.in_words(len(planned))}"
     why = "the pin was kept, so somebody changed the job's nodes" if facts.pinned else "they were no longer free when the job started"
     return Finding("GL102", severity, title, "", None, where, evidence, f"planned was {fold(planned)}; {why}")
+
+
+def _worse(facts: JobFacts, one: Cost, two: Cost) -> bool:
+    """Whether `one` is worse under the plan's objective; node weights are Slurm's business, not the job's."""
+    return one.key(facts.objective)[1:] > two.key(facts.objective)[1:]

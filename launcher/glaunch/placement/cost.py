@@ -4,32 +4,44 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from glaunch.fabric import Fabric
+from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost
 
 
-def cost_of(fabric: Fabric, nodes: Iterable[str], weights: Mapping[str, int] | None = None) -> Cost | None:
+def cost_of(fabric: Fabric, nodes: Iterable[str], weights: Mapping[str, int] | None = None, groups: Groups = NO_GROUPS) -> Cost | None:
     """The cost of the set `nodes` (duplicates count once); `weights` has Slurm's node weights, 0 where absent.
 
+    Groups count as split as in the best rank order: whole ones first, leaf by leaf and pod by pod, the rest last.
     None when no path joins all of them: nodes of two islands, or two nodes of which the fabric does not know one. A single unknown node
     costs no hops, pods or leaves.
     """
     chosen = dict.fromkeys(nodes)
     leaves = Counter(leaf for leaf in map(fabric.leaf_of.get, chosen) if leaf is not None)
     unknown = len(chosen) - leaves.total()
-    below: Counter[str] = Counter()
-    roots: set[str] = set()
-    for leaf, count in leaves.items():
-        name: str | None = leaf
-        while name is not None:
-            above = fabric.by_name[name].parent
-            if above is None:
-                roots.add(name)
-            else:
-                below[name] += count
-            name = above
-    if len(roots) + unknown > 1:
+    if len({fabric.path_of_leaf(leaf)[-1] for leaf in leaves}) + unknown > 1:
         return None
-    n = len(chosen)
-    hops = n * (n - 1) // 2 + sum(count * (n - count) for count in below.values())
-    pods = {fabric.pod_of_leaf(leaf) for leaf in leaves}
-    return Cost(sum((weights or {}).get(node, 0) for node in chosen), hops, len(pods), len(leaves))
+    return cost_of_counts(fabric, leaves, len(chosen), sum((weights or {}).get(node, 0) for node in chosen), groups)
+
+
+def cost_of_counts(fabric: Fabric, leaves: Mapping[str, int], n: int, weight: int = 0, groups: Groups = NO_GROUPS) -> Cost:
+    """The cost of n nodes of one island of which so many hang on each leaf (all of them, or only those that must be taken)."""
+    below: Counter[str] = Counter()
+    pods: Counter[str] = Counter()
+    for leaf, count in leaves.items():
+        pods[fabric.pod_of_leaf(leaf)] += count
+        for name in fabric.path_of_leaf(leaf)[:-1]:
+            below[name] += count
+    links = sum(0 < count < n for count in below.values())
+    return Cost(
+        weight=weight,
+        hops=n * (n - 1) // 2 + sum(count * (n - count) for count in below.values()),
+        pods=sum(count > 0 for count in pods.values()),
+        leaves=sum(count > 0 for count in leaves.values()),
+        ring_hops=n + 2 * links if n > 1 else 0,
+        leaf_splits=_splits(leaves, n, groups.leaf),
+        pod_splits=_splits(pods, n, groups.pod),
+    )
+
+
+def _splits(counts: Mapping[str, int], n: int, group: int) -> int:
+    return n // group - sum(count // group for count in counts.values()) if group > 1 else 0

@@ -1,10 +1,12 @@
 """The order of nodes along the fabric, from which ranks are numbered."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from glaunch.fabric import Fabric
 from glaunch.hostlist import natural_key, number_key
+from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import OrderRow
 
 
@@ -16,6 +18,40 @@ def in_fabric_order(fabric: Fabric, nodes: Iterable[str]) -> tuple[str, ...]:
     for node in dict.fromkeys(nodes):
         by_leaf.setdefault(row_of.get(node, last), []).append(node)
     return tuple(node for row in sorted(by_leaf) for node in natural_order(by_leaf[row]))
+
+
+def arranged(fabric: Fabric, nodes: Iterable[str], groups: Groups = NO_GROUPS) -> tuple[str, ...]:
+    """`nodes`, each once, in rank order: the fabric's, in which as few `groups` as can be with these nodes are split.
+
+    In each leaf the nodes that make whole leaf groups go before the rest, so do the nodes of each pod that make whole pod groups; what
+    is left over of pods comes last, and of it what is left over of leaves. `templates/node/order.sh` gives the same order.
+    """
+    ordered = in_fabric_order(fabric, nodes)
+    if groups == NO_GROUPS:
+        return ordered
+    leaf_of = {node: fabric.leaf_of.get(node, "") for node in ordered}
+    loose = _beyond_whole(ordered, leaf_of, groups.leaf)
+    pod_of = {node: fabric.pod_of(node) for node in ordered}
+    by_pod: dict[str, list[str]] = {}
+    for node in ordered:
+        by_pod.setdefault(pod_of[node], []).append(node)
+    inside = [node for pod in by_pod.values() for node in sorted(pod, key=loose.__contains__)]
+    last = _beyond_whole(inside, pod_of, max(groups.leaf, groups.pod))
+    return tuple(sorted(inside, key=lambda node: (pod_of[node] == "", node in last, node in last and node in loose)))
+
+
+def _beyond_whole(nodes: Sequence[str], part_of: Mapping[str, str], group: int) -> frozenset[str]:
+    """The last nodes of each part, which make no whole group there; none where there are no groups."""
+    if group == 1:
+        return frozenset()
+    most = {part: count - count % group for part, count in Counter(part_of[node] for node in nodes).items()}
+    seen: Counter[str] = Counter()
+    beyond = []
+    for node in nodes:
+        seen[part_of[node]] += 1
+        if seen[part_of[node]] > most[part_of[node]]:
+            beyond.append(node)
+    return frozenset(beyond)
 
 
 def natural_order(names: Iterable[str]) -> list[str]:

@@ -1,17 +1,21 @@
-"""Which nodes: the set with the fewest hops that can be had, with its proof."""
+"""Which nodes: the best set that can be had under an objective, with its proof."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate, islice, repeat
+from types import MappingProxyType
 
 import numpy as np
 
 from glaunch.cluster import IntArray
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
-from glaunch.placement.cost import cost_of
-from glaunch.placement.order import in_fabric_order, natural_order
+from glaunch.placement.cost import cost_of, cost_of_counts
+from glaunch.placement.objective import HOPS, NO_GROUPS, OBJECTIVES, Groups
+from glaunch.placement.order import arranged, natural_order
 from glaunch.placement.placement import Cost, Placement
+from glaunch.placement.profiles import Penalties
 from glaunch.placement.solve import Branch, Island, best_counts
 
 
@@ -36,44 +40,63 @@ class _Choice:
     sizes: Mapping[int, int]
 
 
-def place(fabric: Fabric, candidates: Candidates, n: int) -> Placement | None:
-    """The best n of the candidates: least weight in all, as Slurm weighs; then the fewest hops over all pairs, which is proven; then
-    the fewest pods; the fewest leaves; then what leaves most for others (tightest last leaf, fullest pod); then names. Always the same
-    answer to the same question, whatever the order of the candidates.
+def place(
+    fabric: Fabric,
+    candidates: Candidates,
+    n: int,
+    objective: str = HOPS,
+    groups: Groups = NO_GROUPS,
+    penalties: Mapping[str, int] = MappingProxyType({}),
+) -> Placement | None:
+    """The best n of the candidates, which is proven: the least weight in all, as Slurm weighs; then the fewest `groups` over two leaves,
+    and over two pods; then what `objective` compares. Among equals what leaves most for others (tightest last leaf, fullest pod); then
+    the least of the `penalties` of nodes (none where absent); then names. Always the same answer to the same question, whatever the order
+    of the candidates.
 
     None when no island has n candidates: a set never spans two. Nodes that the fabric does not know are joined with nothing: one may
     carry a single-node job, if no known node is a candidate.
-    Raises UsageError for n < 1, for a candidate named twice, or when nodes and weights differ in number.
+    Raises UsageError for n < 1, for an unknown objective, for groups that do not divide n or each other, for a candidate named twice, or
+    when nodes and weights differ in number.
 
-    The nodes of the answer stand in the fabric's order (`in_fabric_order`). `bound_hops` is the optimum as an exact search over the
-    counts per leaf found it; `cost` is counted again from the nodes themselves.
+    The nodes of the answer stand in rank order (`arranged`). `bound` is the optimum as an exact search over the counts per leaf found it;
+    `cost` is counted again from the nodes themselves.
     """
+    _check(candidates, n, objective, groups)
+    weights = np.array(candidates.weights, dtype=np.int64)
+    rows = np.fromiter(map(fabric.leaf_row.get, candidates.nodes, repeat(-1)), dtype=np.int64, count=len(candidates.nodes))
+    choices = _choices(fabric, rows, weights, n)
+    least = min((choice.weight for choice in choices), default=0)
+    best: tuple[tuple[int, ...], _Choice, Mapping[int, int], Cost] | None = None
+    for choice in choices:
+        if choice.weight == least:
+            nodes = _picked(candidates, rows, weights, choice, penalties)
+            counts, bound = _solve(fabric, choice, n, objective, groups, _sums(nodes, penalties))
+            rank = (*bound.key(objective), sum(choice.sizes.values()))
+            if best is None or rank < best[0]:
+                best = rank, choice, counts, bound
+    if best is None:
+        return _lone_node(candidates, objective, penalties) if n == 1 else None
+    _, choice, counts, bound = best
+    ready = _picked(candidates, rows, weights, choice, penalties, counts)
+    chosen = {node: weight for row, count in counts.items() for node, weight in islice(ready[row].items(), count)}
+    return _placement(fabric, chosen, bound, objective, groups)
+
+
+def _check(candidates: Candidates, n: int, objective: str, groups: Groups) -> None:
     if n < 1:
         raise UsageError(f"{n} nodes cannot be placed", hint="ask for at least 1")
     if len(candidates.nodes) != len(candidates.weights) or len(set(candidates.nodes)) != len(candidates.nodes):
         raise UsageError("every candidate needs one name and one weight")
-    weights = np.array(candidates.weights, dtype=np.int64)
-    rows = np.array([-1 if row is None else row for row in map(fabric.leaf_row.get, candidates.nodes)], dtype=np.int64)
-    choices = _choices(fabric, rows, weights, n)
-    least = min((choice.weight for choice in choices), default=0)
-    best: tuple[tuple[int, int, int, int], _Choice, dict[int, int], int] | None = None
-    for choice in choices:
-        if choice.weight == least:
-            counts, bound_hops = _solve(fabric, choice, n)
-            key = (*_cost_of_counts(fabric, counts, n), sum(choice.sizes.values()))
-            if best is None or key < best[0]:
-                best = key, choice, counts, bound_hops
-    if best is None:
-        return _lone_node(candidates) if n == 1 else None
-    _, choice, counts, bound_hops = best
-    chosen = _pick(candidates, rows, weights, choice, counts)
-    return _placement(fabric, chosen, bound_hops)
+    if objective not in OBJECTIVES:
+        raise UsageError(f"no objective {objective!r}", hint=f"one of {', '.join(OBJECTIVES)}")
+    if groups.leaf < 1 or groups.pod < 1 or n % groups.leaf or n % groups.pod or (groups.pod > 1 and groups.pod % groups.leaf):
+        raise UsageError(f"groups of {groups.leaf} and {groups.pod} nodes do not divide {n} nodes and each other")
 
 
-def best_possible(fabric: Fabric, nodes: Iterable[str], n: int) -> Placement | None:
+def best_possible(fabric: Fabric, nodes: Iterable[str], n: int, objective: str = HOPS, groups: Groups = NO_GROUPS) -> Placement | None:
     """The best n of all `nodes`, were every one of them free and none preferred; None when no island has n of them."""
     distinct = tuple(dict.fromkeys(nodes))
-    return place(fabric, Candidates(distinct, (0,) * len(distinct)), n)
+    return place(fabric, Candidates(distinct, (0,) * len(distinct)), n, objective, groups)
 
 
 def _choices(fabric: Fabric, rows: IntArray, weights: IntArray, n: int) -> list[_Choice]:
@@ -98,11 +121,13 @@ def _choices(fabric: Fabric, rows: IntArray, weights: IntArray, n: int) -> list[
     return found
 
 
-def _solve(fabric: Fabric, choice: _Choice, n: int) -> tuple[dict[int, int], int]:
-    """(leaf row → nodes, the fewest hops) of the best n on one island."""
+def _solve(
+    fabric: Fabric, choice: _Choice, n: int, objective: str, groups: Groups, penalties: Mapping[int, Penalties]
+) -> tuple[Mapping[int, int], Cost]:
+    """(leaf row → nodes, the least cost) of the best n on one island."""
     row = fabric.row_of_leaf
     if choice.root in row:
-        return {row[choice.root]: n}, n * (n - 1) // 2
+        return {row[choice.root]: n}, cost_of_counts(fabric, {choice.root: n}, n, choice.weight, groups)
 
     def branch(name: str) -> Branch:
         grown = Branch()
@@ -114,55 +139,82 @@ def _solve(fabric: Fabric, choice: _Choice, n: int) -> tuple[dict[int, int], int
                 grown.branches.append(found)
         return grown
 
-    counts, saved = best_counts(Island(branch(choice.root), choice.floors, choice.sizes, fabric.tiers), n)
-    return counts, _cost_of_counts(fabric, choice.floors, n)[0] - saved
+    best = best_counts(Island(branch(choice.root), choice.floors, choice.sizes, fabric.tiers, penalties), n, objective, groups)
+    start = cost_of_counts(fabric, {fabric.leaves[leaf]: count for leaf, count in best.start.items()}, n, choice.weight, groups)
+    gains = best.gains
+    return best.counts, Cost(
+        weight=start.weight,
+        hops=start.hops - gains["pair"],
+        pods=start.pods - gains["pod"],
+        leaves=start.leaves - gains["leaf"],
+        ring_hops=_ring(start.ring_hops, gains, n),
+        leaf_splits=0 if best.whole_leaf_groups else start.leaf_splits - gains["leaf_group"],
+        pod_splits=0 if best.whole_pod_groups else start.pod_splits - gains["pod_group"],
+    )
 
 
-def _cost_of_counts(fabric: Fabric, counts: Mapping[int, int], n: int) -> tuple[int, int, int]:
-    """(hops, pods, leaves) of n nodes of which the leaf rows have these counts (all of them, or only those that must be taken)."""
-    below: dict[str, int] = {}
-    pods = set()
-    for row, count in counts.items():
-        if not count:
-            continue
-        path = fabric.path_of_leaf(fabric.leaves[row])
-        pods.add(path[min(1, len(path) - 1)])
-        for name in path[:-1]:
-            below[name] = below.get(name, 0) + count
-    return n * (n - 1) // 2 + sum(count * (n - count) for count in below.values()), len(pods), len(counts)
+def _ring(start: int | None, gains: Mapping[str, int], n: int) -> int | None:
+    if "link" not in gains or start is None:
+        return None
+    return start - 2 * gains["link"] if n > 1 else 0
 
 
-def _pick(candidates: Candidates, rows: IntArray, weights: IntArray, choice: _Choice, counts: Mapping[int, int]) -> dict[str, int]:
-    """Node → weight, of the nodes behind the counts: in each leaf all lighter ones, then by name."""
-    wanted = np.isin(rows, np.fromiter(counts, dtype=np.int64)) & (weights <= choice.heaviest)
-    must: dict[int, list[str]] = {}
-    may: dict[int, list[str]] = {}
-    weight_of: dict[str, int] = {}
+def _picked(
+    candidates: Candidates,
+    rows: IntArray,
+    weights: IntArray,
+    choice: _Choice,
+    penalties: Mapping[str, int],
+    counts: Mapping[int, int] | None = None,
+) -> Mapping[int, Mapping[str, int]]:
+    """Leaf row → its usable nodes with their weights, those first that are taken first: all lighter ones, then by penalty, then by name.
+
+    With `counts` only those leaves; without, only the leaves of which some node has a penalty, since nothing else is asked of them then.
+    """
+    if counts is None and not penalties:
+        return {}
+    wanted = np.isin(rows, np.fromiter(counts if counts is not None else choice.sizes, dtype=np.int64)) & (weights <= choice.heaviest)
+    by_row: dict[int, list[int]] = {}
     for index in np.flatnonzero(wanted).tolist():
-        node, weight = candidates.nodes[index], int(weights[index])
-        (must if weight < choice.heaviest else may).setdefault(int(rows[index]), []).append(node)
-        weight_of[node] = weight
-    chosen: list[str] = []
-    for row, count in counts.items():
-        forced = must.get(row, [])
-        chosen += forced + natural_order(may.get(row, []))[: count - len(forced)]
-    return {node: weight_of[node] for node in chosen}
+        by_row.setdefault(int(rows[index]), []).append(index)
+    found = {}
+    for row, indexes in by_row.items():
+        weight_of = {candidates.nodes[index]: int(weights[index]) for index in indexes}
+        ordered = sorted(natural_order(weight_of), key=lambda node: (weight_of[node] == choice.heaviest, penalties.get(node, 0)))
+        found[row] = {node: weight_of[node] for node in ordered}
+    return found
 
 
-def _placement(fabric: Fabric, chosen: Mapping[str, int], bound_hops: int) -> Placement | None:
-    ordered = in_fabric_order(fabric, chosen)
-    cost = cost_of(fabric, ordered, chosen)
+def _sums(nodes: Mapping[int, Mapping[str, int]], penalties: Mapping[str, int]) -> Mapping[int, Penalties]:
+    """Leaf row → the penalty of its first k nodes, for every k."""
+    return {row: (0, *accumulate(penalties.get(node, 0) for node in names)) for row, names in nodes.items()}
+
+
+def _placement(fabric: Fabric, chosen: Mapping[str, int], bound: Cost, objective: str, groups: Groups) -> Placement | None:
+    ordered = arranged(fabric, chosen, groups)
+    cost = cost_of(fabric, ordered, chosen, groups)
     if cost is None:
         return None
     leaves = Counter(fabric.leaf_of[node] for node in ordered)
-    pods = Counter(fabric.pod_of(node) for node in ordered)
+    pods: Counter[str] = Counter()
+    for leaf, count in leaves.items():
+        pods[fabric.pod_of_leaf(leaf)] += count
     pairs = len(ordered) * (len(ordered) - 1) // 2
-    return Placement(ordered, cost, bound_hops, tuple(leaves.items()), tuple(pods.items()), cost.hops / pairs if pairs else 0.0)
+    return Placement(
+        nodes=ordered,
+        cost=cost,
+        bound=bound,
+        leaves=tuple(leaves.items()),
+        pods=tuple(pods.items()),
+        mean_hops=cost.hops / pairs if pairs else 0.0,
+        objective=objective,
+    )
 
 
-def _lone_node(candidates: Candidates) -> Placement | None:
+def _lone_node(candidates: Candidates, objective: str, penalties: Mapping[str, int]) -> Placement | None:
     weight_of = dict(zip(candidates.nodes, candidates.weights, strict=True))
     if not weight_of:
         return None
-    node = min(natural_order(weight_of), key=weight_of.__getitem__)
-    return Placement((node,), Cost(weight_of[node], 0, 0, 0), 0, (), (), 0.0)
+    node = min(natural_order(weight_of), key=lambda node: (weight_of[node], penalties.get(node, 0)))
+    cost = Cost(weight_of[node], 0, 0, 0)
+    return Placement((node,), cost, cost, (), (), 0.0, objective)

@@ -7,8 +7,10 @@ from itertools import groupby
 
 from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
+from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
+from glaunch.report.outlook import alternatives, groups_words, outlook
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
 from glaunch.units import format_span, format_time, plural
@@ -86,17 +88,20 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
         lines = [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
         lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines += row("", together, width) if (together := groups_words(plan.groups, plan.placement)) else []
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
+    lines += alternatives(plan, width)
     if plan.best_possible is not None and plan.layout.nodes > 1:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
     promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines += row("placing", promise, width)
+    lines += outlook(plan, width)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:
-    if now is not None and now.cost.hops == best.cost.hops:
+    if now is not None and now.cost.key(best.objective)[1:] == best.cost.key(best.objective)[1:]:
         return "the same: no nodes of the partition are nearer to each other"
     return f"{cost_words(best)}, were every node of the partition free"
 
@@ -111,8 +116,12 @@ def proof_words(placement: Placement) -> str:
     if len(placement.nodes) == 1:
         return "no switch to cross"
     if placement.optimal:
-        return "proven optimal among the nodes that are free"
-    return f"{placement.cost.hops} switches over all pairs, and no set of free nodes has fewer than {placement.bound_hops}"
+        what = "" if placement.objective == HOPS else f" for {placement.objective}"
+        return f"proven optimal{what} among the nodes that are free"
+    names = compared(placement.objective)
+    costs = zip(names, placement.cost.key(placement.objective), placement.bound.key(placement.objective), strict=True)
+    name, cost, bound = next(one for one in costs if one[1] != one[2])
+    return f"{cost} {name.replace('_', ' ')}, and no set of free nodes has fewer than {bound}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from glaunch.hostlist import fold
 from glaunch.plan import Plan
+from glaunch.report.outlook import groups_words
 from glaunch.report.plan import cost_words, proof_words, shape
 from glaunch.report.text import clean, cut
 from glaunch.units import format_time
@@ -20,6 +21,7 @@ def summary(plan: Plan) -> tuple[str, ...]:
         lines.append(
             f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
         )
+        lines += [together] if (together := groups_words(plan.groups, plan.placement)) else []
     lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
     if variables:

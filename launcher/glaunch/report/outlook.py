@@ -1,0 +1,59 @@
+"""What a plan says beyond its nodes: groups, sets that another objective calls better, what an all-reduce can expect."""
+
+from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups
+from glaunch.placement.placement import Placement
+from glaunch.placement.predict import Bandwidth, Crossings
+from glaunch.plan import Plan
+from glaunch.report.text import row
+from glaunch.units import plural
+
+
+def groups_words(groups: Groups, placement: Placement) -> str:
+    """`4 groups of 16 nodes, none over two pods`; "" where nothing is said of groups."""
+    if groups == NO_GROUPS:
+        return ""
+    cost, n = placement.cost, len(placement.nodes)
+    kinds = ((groups.pod, cost.pod_splits, "pods"), (groups.leaf, cost.leaf_splits, "leaves"))
+    parts = []
+    for size, splits, what in kinds:
+        if size > 1 and not (what == "pods" and groups.pod == groups.leaf and not splits):
+            over = f"{splits} of them over two {what} or more, and no set has fewer" if splits else f"none over two {what}"
+            parts.append(f"{plural(n // size, 'group')} of {plural(size, 'node')}, {over}")
+    return "; ".join(parts)
+
+
+def alternatives(plan: Plan, width: int) -> list[str]:
+    """A line for each set that another objective calls better."""
+    lines: list[str] = []
+    for other in plan.alternatives:
+        text = f"--objective {other.objective} has fewer {OBJECTIVES[other.objective][0]}: {other.cost.in_words(len(other.nodes))}"
+        lines += row("" if lines else "or", text, width)
+    return lines
+
+
+def outlook(plan: Plan, width: int) -> list[str]:
+    """Which connections of an all-reduce leave a leaf, and how fast it can be; nothing for a job in one leaf."""
+    look = plan.outlook
+    if look is None or plan.placement is None or plan.placement.cost.leaves < 2:
+        return []
+    lines = row("rank order", _crossing("ring", look.planned.ring, look.by_name.ring), width)
+    lines += row("", _crossing("NCCL's trees", look.planned.tree, look.by_name.tree), width)
+    if look.planned.bandwidth is None:
+        return lines
+    text = f"{_speed(look.planned.bandwidth)} bus bandwidth"
+    if look.by_name.bandwidth and look.by_name.bandwidth != look.planned.bandwidth:
+        text += f"; in the order of names {_speed(look.by_name.bandwidth)}"
+    if look.best_possible and look.best_possible.bandwidth:
+        text += f"; the best set of all {_speed(look.best_possible.bandwidth)}"
+    lines += row("all-reduce", text, width)
+    return lines + row("", f"a model, right to about a quarter: {', '.join(look.planned.assumed)}", width)
+
+
+def _crossing(what: str, planned: Crossings, by_name: Crossings) -> str:
+    text = f"{what}: {planned.leaf} of {planned.connections} connections leave a leaf, {planned.pod} a pod"
+    same = (planned.leaf, planned.pod) == (by_name.leaf, by_name.pod)
+    return text if same else f"{text} (in the order of names {by_name.leaf} and {by_name.pod})"
+
+
+def _speed(bandwidth: Bandwidth) -> str:
+    return f"{bandwidth.expected_gb_s:.0f} GB/s ({bandwidth.low_gb_s:.0f}–{bandwidth.high_gb_s:.0f})"
