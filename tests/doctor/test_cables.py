@@ -127,6 +127,21 @@ def test_nodes_with_fewer_or_slower_adapters_are_another_kind_and_no_fault() -> 
     assert [code for code in codes(found(slower)) if code != "GL425"] == []
 
 
+def test_a_leaf_with_far_fewer_uplinks_is_another_kind() -> None:
+    """A leaf of management that hangs on two of eight spines lacks none of the other six."""
+    network = cabled(
+        [
+            *((f"n{leaf}-{number}", [f"l{leaf}"]) for leaf in range(4) for number in range(3)),
+            *((f"m{number}", ["mgmt"]) for number in range(3)),
+        ],
+        [*((f"l{leaf}", f"s{spine}", 2) for leaf in range(4) for spine in range(8)), ("mgmt", "s0", 1), ("mgmt", "s1", 1)],
+    )
+    assert [code for code in codes(found(network)) if code != "GL413"] == []
+    (gone,) = [link for link in uplinks(network) if {"l2", "s5"} == {network.label[link.one], network.label[link.two]}][:1]
+    (missing,) = [one for one in found(with_link(network, gone)) if one.code == "GL421"]
+    assert missing.title.startswith("l2 has 1 cable to s5; its siblings have 2, on port ")
+
+
 def test_oversubscription_is_what_goes_in_by_what_comes_out() -> None:
     network = fat_tree(1, 1, 4, 1, 6, 3, 0).network
     by_name = {one.switch: one for one in subscriptions(Checkup((network,)))}

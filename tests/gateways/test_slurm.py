@@ -150,6 +150,20 @@ def test_a_database_that_is_off_and_one_that_is_silent() -> None:
         Script(stderr="sacct: error: Problem talking to the database: Connection refused\n", code=1).gateway().accounted(["1"])
 
 
+def test_past_jobs_are_one_question_with_time_to_answer_it() -> None:
+    heading = "JobID|Partition|NNodes|NodeList|Elapsed|State|User\n"
+    script = Script(f"{heading}7|gpu|2|n[1-2]|01:00:00|COMPLETED|ada\n")
+    jobs = script.gateway().past_jobs(7 * 86400)
+    assert jobs is not None
+    assert (jobs.ids, jobs.nodes, jobs.elapsed_s, jobs.users) == (("7",), ("n[1-2]",), (3600,), ("ada",))
+    ((argv, _, timeout_s),) = script.asked
+    assert argv == ("sacct", "-a", "-X", "-P", "-S", "now-604800seconds", "-o", "JobID,Partition,NNodes,NodeList,Elapsed,State,User")
+    assert timeout_s == 300
+    assert Script(stderr="Slurm accounting storage is disabled\n", code=1).gateway().past_jobs(60) is None
+    with pytest.raises(ControllerSilent, match="slurmdbd"):
+        Script(stderr="sacct: error: Problem talking to the database: Connection refused\n", code=1).gateway().past_jobs(60)
+
+
 def test_no_slurm_at_all(tmp_path: Path) -> None:
     with pytest.raises(SlurmError) as gone:
         SlurmCommands(environ={"PATH": str(tmp_path)}).answer("version")

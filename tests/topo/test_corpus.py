@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from glaunch.doctor.check import examine
 from glaunch.errors import GlaunchError, ParseError
+from glaunch.examination import checkup_of_files
 from glaunch.fabric import Fabric
 from glaunch.fabric_files import read_sources
 from glaunch.hierarchy import fabric_of
@@ -15,6 +17,7 @@ from glaunch.merge import merge
 from glaunch.network import ENGINE
 from glaunch.parsers.ibnetdiscover import parse_ibnetdiscover
 from glaunch.parsers.topology_source import recognise
+from glaunch.report.check import check_text
 
 TOPOLOGY = Path(os.environ.get("GLAUNCH_SHARED") or Path(__file__).resolve().parents[3] / "shared") / "corpus" / "topology"
 pytestmark = pytest.mark.skipif(not TOPOLOGY.is_dir(), reason=f"no corpus at {TOPOLOGY}")
@@ -100,3 +103,24 @@ def test_all_readings_of_one_fabric_agree() -> None:
             assert both.disputes == (), path
             compared += 1
     assert compared >= 34
+
+
+FAULTS = {
+    "director-chassis.ibnetdiscover": {"GL421": 5},
+    "nvidia-selene-compute-666sw-4341ca.ibnetdiscover": {"GL421": 29},
+    "node_in_two_leaves.topology.conf": {"GL403": 1},
+    "nvidia-circe-dgx2-superpod.topology.conf": {"GL403": 1},
+}
+"""What the doctor warns of in real files: cables that Selene and another centre lacked when they were dumped; a node in two leaves."""
+
+
+def test_the_doctor_finds_in_real_files_what_is_there_and_no_more() -> None:
+    found = {}
+    for path in sorted(path for path in TOPOLOGY.rglob("*") if path.is_file() and path.name != "include_missing.topology.conf"):
+        checkup = checkup_of_files([path])
+        findings = examine(checkup)
+        assert check_text(checkup, findings, 80)
+        warned = Counter(finding.code for finding in findings if finding.severity == "warning")
+        if warned:
+            found[path.name] = dict(warned)
+    assert found == FAULTS

@@ -106,7 +106,10 @@ def _missing(checkup: Checkup, network: Network, fabric: Fabric, tiers: Mapping[
         own = dict(cables)
         same_tier = [(other, len(names)) for (height, other), names in alike.items() if height == tier]
         peers = [(other, number) for other, number in same_tier if 2 * sum(name in own for name, _ in other) >= len(own)]
-        for above, usual in _usual(peers).items():
+        wanted = _usual(peers)
+        if 2 * sum(own.values()) < sum(wanted.values()):
+            continue  # a leaf of management, say: another kind
+        for above, usual in wanted.items():
             if own.get(above, 0) < usual:
                 told |= set(switches)
                 for switch in switches:
@@ -125,7 +128,7 @@ def _fewer_up(checkup: Checkup, network: Network, fabric: Fabric, reach: Mapping
         if having < FEW or 3 * having < 2 * len(totals):
             continue
         for switch, has in totals.items():
-            if has < usual:
+            if usual <= 2 * has < 2 * usual:
                 title = f"{network.label[switch]} has {plural(has, 'cable')} up; its siblings have {usual}"
                 advice = "is one unplugged, or its port off?"
                 yield checkup.finding("GL421", "warning", title, network.by_id[switch].where or network.source, title, advice)

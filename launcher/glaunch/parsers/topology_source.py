@@ -109,7 +109,7 @@ def _needed(host: str, where: str) -> str:
 def _of_yaml(text: str, where: str) -> tuple[Source, ...]:
     topologies = parse_topology_yaml(text, where=where)
     default = next(one for one in topologies if one.default)
-    blocks = [one.fabric for one in topologies if one.kind == "block" and one is not default]
+    blocks = [one.fabric for one in topologies if one.kind == "block" and default.kind != "block"]
     return (default.fabric, *blocks[:1])
 
 

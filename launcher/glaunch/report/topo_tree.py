@@ -95,10 +95,10 @@ def _scaled(counts: Counter[str], room: int) -> str:
 
 def _side_by_side(lines: list[_Line], width: int) -> list[str]:
     kinds = [kind for kind in KINDS if kind != "unknown" or any(line.counts[kind] for line in lines)]
-    heads = {kind: max(len(kind), *(len(f"{line.counts[kind]:,}") for line in lines)) for kind in kinds}
+    heads = {kind: max([len(kind), *(len(f"{line.counts[kind]:,}") for line in lines)]) for kind in kinds}
     figures = sum(2 + length for length in heads.values())
     bar = max((columns(line.bar) for line in lines), default=0)
-    name = min(NAME_MAX, max(columns(line.name) for line in lines), max(8, width - figures - bar - 2))
+    name = min(NAME_MAX, max((columns(line.name) for line in lines), default=0), max(8, width - figures - bar - 2))
     left = width - name - 2 - bar - figures - 2
     out = [pad("", name + 2 + bar) + "".join(f"  {kind:>{heads[kind]}}" for kind in kinds)]
     for line in lines:
