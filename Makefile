@@ -25,7 +25,7 @@ demo: $(READY) ## the whole of glaunch once, on a real 16-node Slurm that is sta
 
 test: $(READY) ## installs what is missing, then lint and every test, also those on a real Slurm and a real sshd (root)
 ifneq ($(ROOT),)
-	@$(call packages,git python3 python3-numpy shellcheck)
+	@$(call packages,git python3 python3-numpy shellcheck ibsim-utils opensm infiniband-diags)
 	@$(BIN)/python -c 'from pathlib import Path; from glaunch.sandbox.packages import install, missing; \
 		lacking = missing(Path("/"), accounting=True); lacking and install(lacking, yes=bool("$(YES)"))'
 	@$(check)
@@ -50,8 +50,8 @@ lint: $(READY) ## ruff (check and format) and mypy --strict
 docs: $(READY) ## check the README and docs/: every command shown exists, every file and link is there
 	@$(BIN)/python -m pytest -q tests/test_docs.py
 
-bench: $(READY) ## start-up, planning and parsing, each beside what it should be compared with
-	@$(BIN)/python tests/bench/bench_start.py
+bench: $(READY) ## start-up, planning, parsing and fabrics, each beside what it should be compared with
+	@failed=0; for it in start fabric; do $(BIN)/python tests/bench/bench_$$it.py || failed=1; done; exit $$failed
 
 bench-placement: $(READY) ## placement, beside others and a real slurmctld (root), at 1,024 to 102,400 nodes
 	@$(BIN)/python tests/bench/bench_placement.py
