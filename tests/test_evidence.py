@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from glaunch.attempt import attempts
 from glaunch.evidence import report_of
 from glaunch.job import Job
-from glaunch.rundir import attempts
 
 
 def test_logs_of_a_job_that_was_killed_hard_are_in_its_report(tmp_path: Path) -> None:
