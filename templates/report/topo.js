@@ -34,7 +34,7 @@
       one.hidden = !full;
       one.open = word ? full : wasOpen.get(one);
     }
-    said.textContent = word ? `${nodes} nodes, ${shown} leaves` : "";
+    said.textContent = word ? `${nodes} ${nodes === 1 ? "node" : "nodes"}, ${shown} ${shown === 1 ? "leaf" : "leaves"}` : "";
     document.body.dataset.found = String(shown);
   };
 

@@ -30,7 +30,7 @@ def parse_past_jobs(text: str, *, where: str) -> PastJobs:
         identity, partition, nodes, elapsed, state, user = (values[place].strip() for place in places)
         if "." in identity:
             continue
-        if nodes in {"", "None assigned"} or elapsed in {"", "00:00:00"}:
+        if nodes in {"", "None assigned"}:
             never_ran += 1
             continue
         if elapsed not in spans:

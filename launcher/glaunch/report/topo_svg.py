@@ -87,8 +87,8 @@ class _Drawing:
         """The box with its upper left corner there."""
         leaf = self._row.get(box.name)
         kind = "box" if box.inside else "tile"
-        yield f'<g transform="translate({x:.4g} {y:.6g})"' + (f' class="leaf" data-leaf="{leaf}">' if leaf is not None else ">")
-        yield f'<rect class="{kind}" width="{box.width:.4g}" height="{box.height:.6g}" rx="4"/>'
+        yield f'<g transform="translate({x:.6g} {y:.6g})"' + (f' class="leaf" data-leaf="{leaf}">' if leaf is not None else ">")
+        yield f'<rect class="{kind}" width="{box.width:.6g}" height="{box.height:.6g}" rx="4"/>'
         label = cut(clean(box.name), max(4, int((box.width - 2 * PAD) / (LABEL * 0.6))))
         yield f'<text x="{PAD:g}" y="{PAD + LABEL - 2:g}">{escape(label)}<title>{escape(clean(box.name))}</title></text>'
         for left, top, inner in box.inside:
