@@ -2,7 +2,7 @@
 
 All choose from the same free nodes in one process, so that ratios mean something on any machine. Occupancy is made up and seeded: `jobs`
 fills the machine with neighbouring runs of nodes of heavy-tailed length, as a scheduler leaves it behind; `holes` takes each node by
-itself, the worst case for any placement. The last table asks a real slurmctld with 10,240 nodes and no slurmd (as root).
+itself, the worst case for any placement. The last tables ask a real slurmctld with 10,240 nodes and no slurmd (as root).
 
 Exits with 1 when a target is missed: hops 1.000 in hops, spread 1.000 in pods, everywhere with a certificate; no group split where none
 need be; on 102,400 nodes with n = 4,096 a median of 50 ms and at worst 150 ms of CPU.

@@ -21,11 +21,11 @@ RANKS = 2
 SBATCH = """\
 #!/bin/sh
 # glaunch has decided and calls this: another job asks for the first of its nodes. With BEFORE it has the node when glaunch's own
-# sbatch begins, without it both ask at the same moment.
+# sbatch begins, without it both ask at the same moment. With KILLED glaunch dies when Slurm has the job and before it knows that.
 for word; do case $word in --nodelist=*) wanted=${word#*=} ;; esac; done
 if [ "${wanted-}" ]; then
   node=$(scontrol show hostnames "$wanted" | head -n 1)
-  rival() { /usr/bin/sbatch --parsable -J rival -w "$node" -N1 --exclusive -o /dev/null --wrap 'sleep 5'; }
+  rival() { /usr/bin/sbatch --parsable -J rival -w "$node" -N1 --exclusive -o /dev/null --wrap "sleep $RIVAL_S"; }
   if [ "$BEFORE" ]; then
     id=$(rival)
     for _ in $(seq 100); do [ "$(squeue -h -j "$id" -t R -o %i)" ] && break; sleep 0.1; done
@@ -34,6 +34,7 @@ if [ "${wanted-}" ]; then
   fi
   echo "$wanted" >>"$HOME/wanted"
 fi
+[ -z "$KILLED" ] || { /usr/bin/sbatch "$@" && kill -9 $PPID; exit; }
 exec /usr/bin/sbatch "$@"
 """
 PROGRAM = """\
@@ -42,16 +43,27 @@ echo "$SLURM_JOB_ID $RANK" >>"$HOME/ran"
 """
 
 
+def surroundings(*, before: bool = True, killed: bool = False, rival_s: int = 5) -> dict[str, str]:
+    """Variables of a launch whose sbatch is the one above."""
+    flags = {"BEFORE": "yes" if before else "", "KILLED": "yes" if killed else ""}
+    return {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin", "RIVAL_S": str(rival_s), **flags}
+
+
 def test_a_race_for_the_nodes_leaves_no_pin_loses_no_job_and_runs_none_twice(ada: User) -> None:
-    ada.write("bin/sbatch", SBATCH)
-    ada.write("once.sh", PROGRAM)
-    for name in ("ran", "wanted"):
-        (ada.home / name).unlink(missing_ok=True)
+    prepare(ada)
     expected: Counter[str] = Counter()
     for start in range(0, RACES, AT_ONCE):
         expected.update(race(ada, min(AT_ONCE, RACES - start)))
     assert len((ada.home / "wanted").read_text().split()) == RACES, "every launch was pinned, and had a rival"
     assert Counter((ada.home / "ran").read_text().splitlines()) == expected, "every rank of every job ran, and ran once"
+
+
+def prepare(ada: User) -> None:
+    """Her sbatch and her program, and no notes of earlier ones."""
+    ada.write("bin/sbatch", SBATCH)
+    ada.write("once.sh", PROGRAM)
+    for name in ("ran", "wanted"):
+        (ada.home / name).unlink(missing_ok=True)
 
 
 def race(ada: User, count: int) -> list[str]:
@@ -60,7 +72,7 @@ def race(ada: User, count: int) -> list[str]:
         ada.box.popen(
             ["glaunch", "-N", str(SIZES[number]), "--ntasks-per-node", str(RANKS), "--detach", "./once.sh"],
             "ada",
-            env={"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin", "BEFORE": "yes" if number % 2 else ""},
+            env=surroundings(before=bool(number % 2)),
         )
         for number in range(count)
     ]
@@ -82,3 +94,24 @@ def race(ada: User, count: int) -> list[str]:
         (attempt,) = ada.attempts(job_id)
         assert attempt.restart == 0
     return expected
+
+
+def test_killed_with_its_nodes_taken_and_its_id_unknown_the_next_command_frees_the_job(ada: User) -> None:
+    prepare(ada)
+    launch = ada.box.popen(["glaunch", "-N", "2", "--ntasks-per-node", "1", "./once.sh"], "ada", env=surroundings(killed=True, rival_s=120))
+    launch.communicate(timeout=60)
+    (job_id,) = ada.run("squeue", "-h", "-t", "PD", "-o", "%i").stdout.split()
+    assert ada.job(job_id)["ReqNodeList"] == (ada.home / "wanted").read_text().strip(), "pinned, and nobody alive to lift it"
+    seen = ""
+
+    def lifted() -> bool:
+        nonlocal seen
+        seen += ada.glaunch("status", env={"GLAUNCH_PIN_PATIENCE_S": "2"}).stderr
+        return "the pin is lifted" in seen
+
+    until(lifted, 60, "the next command lifts it")
+    assert f"was submitted as job {job_id}" in seen
+    job = ada.wait_for(job_id)
+    assert (job["JobState"], job["ReqNodeList"]) == ("COMPLETED", "(null)")
+    assert (ada.home / "ran").read_text().splitlines() in ([f"{job_id} 0", f"{job_id} 1"], [f"{job_id} 1", f"{job_id} 0"])
+    assert ada.run("squeue", "-h", "-o", "%j").stdout.split() == ["rival"], "it did not wait for the nodes that were taken"
