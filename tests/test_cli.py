@@ -1,14 +1,18 @@
-"""The first words of a line: help as people ask for it, a verb with a slip in it, a program that is no verb."""
+"""The command line as a process: its first words, how output leaves it, how errors end."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from glaunch import rundir
 from glaunch.cli import with_verb
+from glaunch.history import History
 
 LAUNCHER = Path(__file__).resolve().parents[1] / "launcher"
+DEMO = LAUNCHER.parent / "site" / "captures" / "demo16"
 
 
 def glaunch(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -68,3 +72,72 @@ def test_completion_knows_verbs_options_and_files(line: str, found: list[str]) -
 @pytest.mark.parametrize("word", ["train.py", "./plan", "hostname", "xyzzy", "-n"])
 def test_what_is_no_verb_is_launched(word: str) -> None:
     assert with_verb([word, "a"]) == ["run", word, "a"]
+
+
+def at_home(home: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[bytes]":
+    whole = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(LAUNCHER), **env}
+    return subprocess.run([sys.executable, "-m", "glaunch", *words], env=whole, cwd=home, capture_output=True, timeout=60)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_a_terminal_of_another_encoding_is_no_fault(tmp_path: Path, encoding: str) -> None:
+    done = at_home(tmp_path, "--snapshot", str(DEMO), "plan", "-n", "64", "./a.out", PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "8 nodes × 8 GPUs (h100) = 64 ranks".encode() in done.stdout
+
+
+def test_a_state_folder_that_cannot_be_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = at_home(tmp_path, "-n", "8", "true", XDG_STATE_HOME=str(tmp_path / "file"))
+    assert done.returncode == 1
+    assert b"cannot remember what is launched" in done.stderr
+
+
+def test_plan_and_script_of_a_capture_agree(tmp_path: Path) -> None:
+    done = at_home(tmp_path, "--snapshot", str(DEMO), "plan", "-v", "-n", "64", "./a.out")
+    assert done.returncode == 0
+    assert b'#SBATCH --nodes="8"' in done.stdout
+
+
+SQUEUE = """#!/bin/sh
+[ ! -e ~/over ] || exit 0
+for last; do :; done
+mark=$(printf %s "$last" | sed 's/^[^:]*:\\([^,]*\\),.*/\\1/')
+for value in 7 PENDING 0 0 N/A 1:00 1 "" "" Priority gpu train /x; do printf '%s%s' "$value" "$mark"; done
+echo
+"""
+SACCT = "#!/bin/sh\necho 'Slurm accounting storage is disabled' >&2\nexit 1\n"
+
+
+def test_clean_leaves_what_slurm_still_knows_whatever_the_folder_is_called(tmp_path: Path) -> None:
+    """squeue and sacct are stand-ins: programs of others."""
+    programs, real, link = tmp_path / "bin", tmp_path / "real", tmp_path / "link"
+    for place in (programs, real):
+        place.mkdir()
+    link.symlink_to(real)
+    for name, text in (("squeue", SQUEUE), ("sacct", SACCT)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    folder = real / "glaunch-jobs" / "train-ab12"
+    rundir.create(folder, {"schema": "glaunch.intent/1"})
+    (folder / "7.0.0").mkdir()  # a run that was killed hard: it left no exit.json
+    history = History(tmp_path / ".local/state/glaunch", "login1")
+    history.append("ab12", 1.0, state="submitted", name="train", folder=str(link / "glaunch-jobs" / "train-ab12"), job_id="7", pin="none")
+    words = ("clean", "--older-than", "0", str(real / "glaunch-jobs"))
+    path = f"{programs}:{os.environ['PATH']}"
+    done = at_home(tmp_path, *words, PATH=path)
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr
+    assert folder.exists()
+    (tmp_path / "over").write_text("")
+    done = at_home(tmp_path, *words, PATH=path)
+    assert (done.returncode, done.stdout) == (0, f"{folder}\n".encode()), done.stderr
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("words", [("report",), ("collect",), ("logs",), ("logs", "-f"), ("cancel",)])
+def test_a_launch_that_slurm_refused_is_no_job_and_says_why(tmp_path: Path, words: tuple[str, ...]) -> None:
+    history = History(tmp_path / ".local/state/glaunch", "login1")
+    history.append("ab12", 1.0, state="refused", name="train", folder=str(tmp_path / "j"), detail="Slurm refused the job: no such QOS")
+    done = at_home(tmp_path, *words, "ab12")
+    assert done.returncode == 2
+    assert done.stderr == b"glaunch: train is no job (Slurm refused the job: no such QOS)\n  glaunch status\n"

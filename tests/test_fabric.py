@@ -5,6 +5,8 @@ import random
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glaunch.errors import ParseError, UsageError
 from glaunch.fabric import Fabric, Switch, build_fabric, fabric_from_json, flat_fabric, natural_key, synthetic
@@ -81,6 +83,19 @@ def test_synthetic() -> None:
     assert (len(fabric.switches), fabric.tiers, fabric.roots, fabric.flat) == (7, 3, ("core1",), False)
     assert synthetic("rack:3 gpu:1").roots == ("rack1", "rack2", "rack3")
     assert max(synthetic("core:1 leaf:100 node:100").leaf_of) == "n10000"
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=5), st.integers(1, 300))
+def test_only_the_first_nodes_stand_and_no_switch_without_one(counts: list[int], limit: int) -> None:
+    shape = " ".join(f"t{tier}:{count}" for tier, count in enumerate(counts))
+    fabric, whole = synthetic(shape, limit), synthetic(shape)
+    assert len(fabric.nodes) == min(limit, len(whole.nodes))
+    assert all(switch.nodes or fabric.children[switch.name] for switch in fabric.switches)
+    assert {switch.name: switch.parent for switch in fabric.switches}.items() <= {
+        switch.name: switch.parent for switch in whole.switches
+    }.items()
+    if limit >= len(whole.nodes):
+        assert fabric == whole
 
 
 @pytest.mark.parametrize(

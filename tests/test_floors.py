@@ -23,15 +23,17 @@ FLOORS: dict[str, int] = {
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
     "decide": 3, "sbatch_options": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
-    "bundle": 3, "recover": 3, "talk": 3,
-    "pipeline": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
+    "bundle": 3, "recover": 3, "talk": 3, "pin": 3,
+    "pipeline": 4, "launch": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
     "commands": 5,
     "cli": 6, "__main__": 7,
 }  # fmt: skip
 """First part below `glaunch` → its floor. `glaunch` itself holds the version and nothing else."""
 
 DECIDING = frozenset({"placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options"})
-DOING = frozenset({"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "recover", "talk"})
+DOING = frozenset(
+    {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "recover", "talk", "pin"}
+)
 PURE = DECIDING | {part for part, floor in FLOORS.items() if floor <= 2}
 WORLD = frozenset({"os", "subprocess", "pathlib", "time", "random", "socket", "paramiko", "pyslurm", "shutil", "tempfile", "threading"})
 LAZY = ("numpy", "jinja2", "paramiko", "rich", "yaml")

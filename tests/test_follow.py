@@ -1,11 +1,16 @@
-"""When a pin is lifted, and how a file is followed."""
+"""When a pin is given back, how a file is followed, and how often Slurm is asked."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from glaunch.follow import Tail, pin_verdict
+from glaunch import follow
+from glaunch.errors import SlurmError
+from glaunch.follow import Ending, Follower, GrowingFile, Pace
 from glaunch.job import Job
+from glaunch.pin import give_back, pin_verdict
 
 
 def pending(reason: str, required: str = "n[1-2]") -> Job:
@@ -31,9 +36,37 @@ def test_final_reasons_lift_at_once_and_others_at_the_end_of_patience(job: Job |
     assert pin_verdict(job, waited_s, 30) == verdict
 
 
-def test_a_tail_gives_whole_lines_and_the_rest_at_the_end(tmp_path: Path) -> None:
+class Slurm:
+    """Says of the job what it was told to say; counts the questions."""
+
+    def __init__(self, job: Job | SlurmError | None, *, unpins: tuple[str, ...] = ("lifted",)) -> None:
+        self.now, self.unpins = job, list(unpins)
+        self.looks = 0
+
+    def says(self, job: Job) -> None:
+        self.now = job
+
+    def job(self, job_id: str) -> Job | None:
+        self.looks += 1
+        if isinstance(self.now, SlurmError):
+            raise self.now
+        return self.now
+
+    def unpin(self, job_id: str) -> str:
+        return self.unpins.pop(0) if len(self.unpins) > 1 else self.unpins[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "pin"), [("lifted", "lifted"), ("running", "settled"), ("over", "settled"), ("unknown", "settled"), ("later", "held")]
+)
+def test_a_pin_that_slurm_does_not_lift_now_is_still_held(answer: str, pin: str) -> None:
+    assert give_back(Slurm(None, unpins=(answer,)), "7", pending("Resources"), 3, 30) == pin
+    assert give_back(Slurm(None, unpins=(answer,)), "7", pending("None"), 3, 30) == "held"
+
+
+def test_a_growing_file_gives_whole_lines_and_the_rest_at_the_end(tmp_path: Path) -> None:
     path = tmp_path / "out.log"
-    tail = Tail(path, "[3] ")
+    tail = GrowingFile(path, "[3] ")
     assert tail.lines() == []
     path.write_bytes(b"one\ntw")
     assert tail.lines() == ["[3] one"]
@@ -41,3 +74,140 @@ def test_a_tail_gives_whole_lines_and_the_rest_at_the_end(tmp_path: Path) -> Non
         file.write(b"o\n\xff\xfe no newline")
     assert tail.lines() == ["[3] two"]
     assert tail.lines(last=True) == ["[3] \udcff\udcfe no newline"]
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; `at` runs what is due."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.due: list[tuple[float, Callable[[], object]]] = []
+        monkeypatch.setattr(follow, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(follow, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+        for when_s, act in [one for one in self.due if one[0] <= self.now_s]:
+            self.due.remove((when_s, act))
+            act()
+
+    def at(self, when_s: float, act: Callable[[], object]) -> None:
+        self.due.append((when_s, act))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+class Watched:
+    """A job's folder and a Follower of it."""
+
+    def __init__(self, folder: Path, slurm: Slurm, *, pinned: bool = False, array: bool = False) -> None:
+        self.folder, self.pins, self.said, self.shown, self.started = folder, [], [], [], 0  # type: ignore[var-annotated]
+        self.follower = Follower(
+            slurm,
+            folder,
+            "12",
+            pinned=pinned,
+            array=array,
+            pace=Pace(patience_s=30, poll_s=10, max_poll_s=60),
+            out=self.shown.append,
+            talk=self.said.append,
+            on_pin=self.pins.append,
+            on_start=self.start,
+        )
+
+    def start(self, _: object) -> None:
+        self.started += 1
+
+    def begin(self, name: str) -> None:
+        (self.folder / name / "out").mkdir(parents=True)
+        (self.folder / name / "ordered").write_text("n2\nn1\n")
+
+    def end(self, name: str, code: int = 0) -> None:
+        document = {"schema": "glaunch.exit/1", "job_id": "12", "code": code, "signal": 0, "told": "", "began_s": 1, "ended_s": 2}
+        (self.folder / name / "exit.json").write_text(json.dumps(document))
+
+
+RUNNING, DONE = Job("12", "RUNNING"), Job("12", "COMPLETED")
+
+
+def test_the_end_is_seen_at_once_and_a_running_job_is_hardly_asked_about(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(2, lambda: (tmp_path / "12.0.0/out/n2.log").write_text("0: hello\n0: no newline"))
+    clock.at(600, lambda: slurm.says(DONE))
+    clock.at(600, lambda: watched.end("12.0.0", 7))
+    ending = watched.follower.run()
+    assert ending == Ending(7, "job", DONE, "")
+    assert clock.now_s < 601
+    assert watched.shown == ["0: hello", "0: no newline"]
+    assert watched.started == 1
+    assert slurm.looks <= 3 * 10
+
+
+def test_a_pin_is_looked_at_four_times_at_most_and_given_back(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(pending("Priority"))
+    watched = Watched(tmp_path, slurm, pinned=True)
+    assert watched.follower.run(until=lambda: not watched.follower.pinned) is None
+    assert watched.pins == ["lifted"]
+    assert slurm.looks == 4
+    assert 30 <= clock.now_s < 31
+
+
+def test_a_pin_that_slurm_would_lift_later_is_tried_again(tmp_path: Path, clock: Clock) -> None:
+    watched = Watched(tmp_path, Slurm(pending("Resources"), unpins=("later", "lifted")), pinned=True)
+    watched.follower.run(until=lambda: not watched.follower.pinned)
+    assert watched.pins == ["lifted"]
+    assert 8 <= clock.now_s < 9
+
+
+def test_the_tasks_of_an_array_that_end_cost_no_question_each(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(Job("12_2", "RUNNING"))
+    watched = Watched(tmp_path, slurm, array=True)
+    for task in range(100):
+        clock.at(task + 1, lambda task=task: watched.begin(f"12.{task}.0"))  # type: ignore[misc]
+        clock.at(task + 1.5, lambda task=task: watched.end(f"12.{task}.0", 3 * (task == 5)))  # type: ignore[misc]
+    clock.at(101, lambda: slurm.says(Job("12_99", "COMPLETED")))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert ending.code == 3
+    assert watched.started == 100
+    assert slurm.looks <= 14
+
+
+def test_a_silent_controller_is_told_once_and_the_files_go_on(tmp_path: Path, clock: Clock) -> None:
+    watched = Watched(tmp_path, Slurm(SlurmError("slurm_load_jobs error: whatever")))
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(100, lambda: watched.end("12.0.0", 0))
+    ending = watched.follower.run()
+    assert ending == Ending(0, "job", None, "")
+    assert len([line for line in watched.said if "still following" in line]) == 1
+
+
+def test_a_job_that_runs_again_is_followed_on(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(2, lambda: slurm.says(Job("12", "PENDING", "BeginTime", restarts=1)))
+    clock.at(2, lambda: watched.end("12.0.0", 143))
+    clock.at(60, lambda: slurm.says(RUNNING))
+    clock.at(60, lambda: watched.begin("12.0.1"))
+    clock.at(70, lambda: slurm.says(DONE))
+    clock.at(70, lambda: watched.end("12.0.1"))
+    ending = watched.follower.run()
+    assert ending == Ending(0, "job", DONE, "")
+    assert any("is back in the queue" in line for line in watched.said)
+
+
+def test_what_ran_by_hand_in_the_same_folder_is_not_the_job_that_is_followed(tmp_path: Path, clock: Clock) -> None:
+    watched = Watched(tmp_path, Slurm(DONE))
+    for name, code in (("12.0.0", 0), ("15.0.0", 9)):
+        watched.begin(name)
+        watched.end(name, code)
+    (tmp_path / "batch-12.log").write_text("mine\n")
+    (tmp_path / "batch-123.log").write_text("by hand\n")
+    assert watched.follower.run() == Ending(0, "job", DONE, "")
+    assert watched.shown == ["mine"]

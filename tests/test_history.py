@@ -55,8 +55,23 @@ def test_nodes_are_held_until_they_were_seen_running_or_time_is_up(tmp_path: Pat
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
+    history = History(tmp_path / "file" / "state", "login1")
     with pytest.raises(GlaunchError, match="cannot remember"):
-        History(tmp_path / "file" / "state", "login1").append("a", 1.0)
+        history.append("a", 1.0)
+    with pytest.raises(GlaunchError, match="cannot remember"), history.lock():
+        pytest.fail("there is nothing to lock")
+
+
+def test_lines_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    history.path.mkdir()
+    with pytest.raises(GlaunchError, match="cannot remember"):
+        history.submissions()
+
+
+def test_an_error_inside_the_lock_is_its_own(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="mine"), History(tmp_path, "login1").lock():
+        raise FileNotFoundError("mine")
 
 
 def _count(folder: str) -> None:

@@ -56,13 +56,13 @@ def test_a_word_that_was_perhaps_meant_for_glaunch(line: str, late: tuple[str, .
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)
-    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), True)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
 
 
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
-    assert words == Words(("-n", str(tasks)), ("train.py", *arguments), False)
+    assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
 
 
 def test_an_sbatch_option_that_glaunch_knows_is_the_same_as_its_own() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from glaunch import rundir
 from glaunch.errors import GlaunchError, ParseError, UsageError
+from glaunch.logs import RankRow
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -111,7 +112,7 @@ def test_an_attempt_says_what_it_knows(tmp_path: Path) -> None:
     (path / "ranks.tsv").write_text("0\tn002\t0\t10\n1\tn002\t1\t11\n2\tn001\t0\t12\n")
     (run,) = rundir.attempts(tmp_path)
     assert run.hosts == ("n002", "n001")
-    assert run.ranks[2] == rundir.RankPlace(2, "n001", 0, 12)
+    assert run.ranks[2] == RankRow(2, "n001", 0)
     assert run.start == rundir.AttemptStart("planned", "n002", "n002", 20123, 1, 4, 2, "/tmp/x", 5)
     assert run.end == rundir.AttemptEnd("14", 143, 15, "TERM", 5, 9)
 
@@ -123,18 +124,6 @@ def test_an_attempt_that_was_killed_early(tmp_path: Path) -> None:
     (tmp_path / "12.0.0" / "ranks.d" / "n002").write_text("1\tn002\t1\t11\n0\tn002\t0\t10\n3\tn0")
     (run,) = rundir.attempts(tmp_path)
     assert [place.rank for place in run.ranks] == [0, 1], "a line that is being written is not taken"
-
-
-def test_manifest(tmp_path: Path) -> None:
-    line = {"host": "n1", "how": "gathered", "archive": "logs/n1.tar.gz", "size_bytes": 5, "reason": "", "detail": "a\u2028b"}
-    (tmp_path / "manifest.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
-    (host,) = rundir.load_manifest(tmp_path)
-    assert (host.host, host.archive, host.detail) == ("n1", "logs/n1.tar.gz", "a\u2028b")
-    with open(tmp_path / "manifest.jsonl", "a") as file:
-        file.write('{"host": "n2", "how"\n')
-    with pytest.raises(ParseError, match=r"manifest\.jsonl:2"):
-        rundir.load_manifest(tmp_path)
-    assert rundir.load_manifest(tmp_path / "none") == ()
 
 
 @pytest.mark.parametrize(
@@ -171,6 +160,8 @@ def test_clean_takes_old_ended_folders_of_ours_only(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "old")
     found = rundir.clean_candidates(tmp_path, older_than_s=3000, now_s=6000)
     assert [path.name for path in found] == ["never", "old"]
+    found = rundir.clean_candidates(tmp_path, older_than_s=3000, now_s=6000, over=frozenset({str(tmp_path / "running")}))
+    assert [path.name for path in found] == ["never", "old", "running"]
     rundir.remove(tmp_path / "old")
     assert not (tmp_path / "old").exists()
     for name in ("foreign", "link"):

@@ -4,29 +4,31 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from glaunch.bundle import LogLimits, load_bundle
+from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import terminal_width, user_name
 from glaunch.collect import collect
 from glaunch.errors import SlurmError
 from glaunch.evidence import load_plan, report_of
-from glaunch.follow import Ending, Follower, last_attempts
+from glaunch.follow import Ending, Follower, Pace
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
 from glaunch.job import Job
+from glaunch.launch import Launched
 from glaunch.logs import HostLogs, LogBundle
-from glaunch.pipeline import Launched, World
+from glaunch.pipeline import World
 from glaunch.reasons import ended
 from glaunch.report.documents import report_document
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, job_text
-from glaunch.rundir import AttemptFolder, attempts, write_text
-from glaunch.script import MIB
+from glaunch.rundir import AttemptFolder, attempts, last_runs, write_text
+from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import say, talk, tell
+from glaunch.units import MIB
 
 
 class HungUp(KeyboardInterrupt):
@@ -37,11 +39,17 @@ def _hang_up(_number: int, _frame: FrameType | None) -> None:
     raise HungUp
 
 
+def settings_of(world: World, folder: Path) -> Settings:
+    """The settings as they hold on the partition that a job was planned for."""
+    plan = load_plan(folder)
+    return world.settings.for_partition(plan.partition) if plan is not None else world.settings
+
+
 def follower(
     world: World, submission_id: str, job_id: str, folder: Path, *, pinned: bool, array: bool, out: Callable[[str], None] | None
 ) -> Follower:
     """A Follower that writes down in the history what it sees."""
-    settings = world.settings
+    settings = settings_of(world, folder)
 
     def on_pin(how: str) -> None:
         world.history.append(submission_id, time.time(), pin=how)
@@ -57,9 +65,7 @@ def follower(
         job_id,
         pinned=pinned,
         array=array,
-        patience_s=settings.number("pin.patience_s"),
-        poll_s=settings.number("follow.poll_s"),
-        max_poll_s=settings.number("follow.max_poll_s"),
+        pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
         out=out,
         talk=talk,
         on_pin=on_pin,
@@ -102,37 +108,38 @@ def _follow(
     world.history.append(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
-    fetch_missing(world, folder)
-    attempt = worst_attempt(folder)
-    job = ending.job if ending.job is not None and not array else look_up(world, job_id, folder, attempt)
-    made = report_of(folder, attempt, job)
+    runs = last_runs(attempts(folder, job_id))
+    fetch_missing(world, runs)
+    worst = _worst(runs)
+    job = ending.job if ending.job is not None and not array else look_up(world, job_id, folder, worst)
+    made = report_of(folder, worst, job)
     tell(job_text(made, terminal_width()))
     if array:
-        talk(_tasks_in_words(folder))
-    talk(f"the same as a page: {save_report(folder, attempt, made)}")
+        talk(_tasks_in_words(runs))
+    talk(f"the same as a page: {save_report(folder, worst, made)}")
     return ending.code, made, ending.told_by
 
 
-def worst_attempt(folder: Path) -> AttemptFolder | None:
-    """The attempt that a report is about: of an array the first task that failed, else the last."""
-    found = last_attempts(attempts(folder))
-    failed = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    chosen = failed or found[-1:]
-    return chosen[0] if chosen else None
+def _worst(runs: Sequence[AttemptFolder]) -> AttemptFolder | None:
+    """The run that a report is about: of an array the first task that failed, else the last."""
+    return next((run for run in runs if _went_wrong(run)), runs[-1] if runs else None)
 
 
-def _tasks_in_words(folder: Path) -> str:
-    found = last_attempts(attempts(folder))
-    bad = [attempt for attempt in found if attempt.end is None or attempt.end.code]
-    words = f"{len(found) - len(bad)} of {len(found)} array tasks ended well"
-    return words + (f"; not {', '.join(str(attempt.task) for attempt in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+def _went_wrong(run: AttemptFolder) -> bool:
+    return run.end is None or run.end.code != 0
 
 
-def fetch_missing(world: World, folder: Path) -> None:
-    """After the end: over SSH the logs of the hosts that a job's own gather missed, of every attempt that is over."""
-    for attempt in last_attempts(attempts(folder)):
-        if attempt.start is not None and load_bundle(attempt.path, attempt.hosts).missing:
-            fetch(world, attempt)
+def _tasks_in_words(runs: Sequence[AttemptFolder]) -> str:
+    bad = [run for run in runs if _went_wrong(run)]
+    words = f"{len(runs) - len(bad)} of {len(runs)} array tasks ended well"
+    return words + (f"; not {', '.join(str(run.task) for run in bad[:8])}{' …' if bad[8:] else ''}" if bad else "")
+
+
+def fetch_missing(world: World, runs: Sequence[AttemptFolder]) -> None:
+    """After the end: over SSH the logs of the hosts that a run's own gather missed."""
+    for run in runs:
+        if run.start is not None and not all(has_archive(run.path, host) for host in run.hosts):
+            fetch(world, run)
 
 
 def _interruptible(watch: Follower, work: Callable[[], Ending | None]) -> Ending | None:
@@ -173,8 +180,9 @@ def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | No
 
 def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
     """Over SSH the logs of every host that the job's own gather has not brought home: all of them, while the job lives."""
-    limits = LogLimits(archive_bytes=world.settings.number("logs.max_host_mib") * MIB)
-    if attempt.start is None or not world.settings.flag("ssh.enabled"):
+    settings = settings_of(world, attempt.path.parent)
+    limits = LogLimits(archive_bytes=settings.number("logs.max_host_mib") * MIB)
+    if attempt.start is None or not settings.flag("ssh.enabled"):
         return load_bundle(attempt.path, attempt.hosts, limits=limits)
     nodes = world.slurm.nodes()
     return collect(
@@ -182,7 +190,7 @@ def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], N
         attempt.hosts,
         {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
         attempt.start.log_dir,
-        settings=ssh_settings(world.settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
+        settings=ssh_settings(settings, user=user_name(), home=str(Path.home()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
         progress=progress,
     )

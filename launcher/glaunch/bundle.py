@@ -17,7 +17,6 @@ ARCHIVES = "logs"
 MANIFEST = "manifest.jsonl"
 _PADDING_MAX = 1 << 20  # zeros after the end mark of a tar
 
-
 Row = tuple[int, Mapping[str, Any]]
 """A line number of the manifest and what that line says."""
 
@@ -44,30 +43,16 @@ def has_archive(attempt: Path, host: str) -> bool:
     return path is not None and path.is_file()
 
 
-def load_bundle(attempt: Path, hosts: Sequence[str] = (), *, limits: LogLimits | None = None) -> LogBundle:
-    """What is home, read from disk: every archive is walked to its end, and one that is not whole does not count.
-
-    `hosts` in rank order; when none are given, those of the attempt's own `ordered` file, else `granted`, else those the manifest names.
-    """
+def load_bundle(attempt: Path, hosts: Sequence[str], *, limits: LogLimits | None = None) -> LogBundle:
+    """What is home of `hosts`, read from disk: every archive is walked to its end, and one that is not whole does not count."""
     limits = limits or LogLimits()
-    rows = read_rows(attempt)
-    names = hosts or _hosts_of(attempt) or tuple(dict.fromkeys(row["host"] for _, row in rows))
-    return LogBundle(str(attempt), tuple(_from_disk(attempt, host, rows, limits) for host in names))
+    rows: dict[str, list[Row]] = {}
+    for row in read_rows(attempt):
+        rows.setdefault(row[1]["host"], []).append(row)
+    return LogBundle(str(attempt), tuple(_from_disk(attempt, host, rows.get(host, []), limits) for host in hosts))
 
 
-def _hosts_of(attempt: Path) -> tuple[str, ...]:
-    for name in ("ordered", "granted"):
-        try:
-            words = (attempt / name).read_text(encoding="utf-8", errors="surrogateescape").split()
-        except OSError:
-            continue
-        if words:
-            return tuple(words)
-    return ()
-
-
-def _from_disk(attempt: Path, host: str, rows: Iterable[Row], limits: LogLimits) -> HostLogs:
-    mine = [one for one in rows if one[1]["host"] == host]
+def _from_disk(attempt: Path, host: str, mine: Sequence[Row], limits: LogLimits) -> HostLogs:
     gathered = [one for one in mine if _is_gathered(one[1])]
     line, row = (gathered or mine or [(0, {})])[-1]
     where = f"{MANIFEST}:{line}" if line else ""

@@ -144,9 +144,9 @@ def main(args: list[str] | None = None) -> NoReturn:
     """Run the command line and end the process with its exit code: the only place that catches."""
     sys.excepthook = _bug
     if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stderr, TextIOWrapper):
-        # Bytes that are no UTF-8 (a job's output, a file name) pass through instead of ending glaunch.
-        sys.stdout.reconfigure(errors="surrogateescape")
-        sys.stderr.reconfigure(errors="surrogateescape")
+        # Bytes that are no UTF-8 (a job's output, a file name) pass through, and a terminal of another encoding is no fault of anybody.
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
+        sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except click.exceptions.Abort:

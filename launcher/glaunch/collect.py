@@ -33,8 +33,6 @@ from glaunch.gateways.ssh import Ssh, SshSettings, open_ssh, targets
 from glaunch.gateways.ssh_socket import SshFailure, Target
 from glaunch.logs import HostLogs, LogBundle
 
-__all__ = ["LocalFailure", "LogLimits", "collect", "load_bundle", "remote_command"]
-
 _NOISE_MAX = 1 << 16  # what a login shell may print before our mark
 _TRAILER_MAX = 1 << 13
 _STALE_S = 3600.0
@@ -151,6 +149,7 @@ class _Fetch:
         final = archive_path(self.attempt, target.host)
         if final is None:
             raise SshFailure("broken", f"{target.host!r} cannot be a file's name")
+        before = _seen(final)
         with _part(final) as (path, file):
             stream = _Stream(self.mark.encode(), file, self.limits.archive_bytes, target.address)
             status = self.ssh.stream(target, self.command, stream.feed)
@@ -159,11 +158,20 @@ class _Fetch:
             logs = validated(self.attempt, target.host, "ssh", self.limits, path=path)
             if not logs.archive:
                 raise SshFailure(logs.reason, logs.detail)
-            # the job's own gather is newer than what was read before it: it wins
-            if target.host in gathered_hosts(self.attempt):
-                return validated(self.attempt, target.host, "gathered", self.limits)
+            if _seen(final) != before:  # the job's own gather has put its archive there meanwhile; it is newer than what was read: it wins
+                how = "gathered" if target.host in gathered_hosts(self.attempt) else "ssh"
+                return validated(self.attempt, target.host, how, self.limits)
             path.rename(final)
         return HostLogs(target.host, "ssh", logs.archive, logs.files, "", words)
+
+
+def _seen(path: Path) -> tuple[int, int] | None:
+    """Which file stands there now, None for none: archives are renamed into place, so another one is another inode or time."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 @contextlib.contextmanager

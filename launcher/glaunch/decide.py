@@ -16,15 +16,12 @@ from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
-from glaunch.rule import Rule
+from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, pin_hindrance
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings, placing
 from glaunch.tuning import tune
 from glaunch.units import format_time, parse_time_s
-
-SWITCHES = {"fail_fast": "fabric.fail_fast", "debug": "environment.debug"}
-"""A rule's switch → the settings key that turns it on."""
 
 
 def decide(

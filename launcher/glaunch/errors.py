@@ -55,9 +55,3 @@ class ControllerSilent(SlurmError):
     """The controller did not answer in time: what happened is unknown, and nothing was tried again."""
 
     exit_code = 5
-
-
-class PartlyDone(GlaunchError):
-    """Done for some hosts; the missing ones are named."""
-
-    exit_code = 4

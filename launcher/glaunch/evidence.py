@@ -13,14 +13,13 @@ from glaunch.diagnosis.facts import JobFacts, TextFile
 from glaunch.diagnosis.failures import first_failure
 from glaunch.fabric import Fabric, fabric_from_json
 from glaunch.job import Job
-from glaunch.logs import RankRow
-from glaunch.parsers.labelled import labelled
+from glaunch.parsers.labelled import tail_of
 from glaunch.placement.cost import cost_of
 from glaunch.placement.objective import HOPS, NO_GROUPS
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
 from glaunch.report.job import JobReport, Tail
-from glaunch.rundir import AttemptFolder, load_json
+from glaunch.rundir import AttemptFolder, batch_logs, load_json
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
@@ -30,7 +29,7 @@ RUN_BEGINS = re.compile(r"glaunch: run \d+\.\d+\.\d+(?:-\d+)? begins")
 
 
 def load_plan(folder: Path) -> Plan | None:
-    """The plan that was submitted; None where its file is gone or of another glaunch."""
+    """The plan that was submitted; None where its file is gone. Raises ParseError for one of a glaunch with another schema."""
     document = load_json(folder / "plan.json")
     return None if document is None else plan_from_document(document, str(folder / "plan.json"))
 
@@ -61,7 +60,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         granted_cost=cost_of(fabric, granted, groups=plan.groups if plan else NO_GROUPS) if fabric and granted else None,
         best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
         objective=plan.best_possible.objective if plan and plan.best_possible else HOPS,
-        ranks=tuple(RankRow(one.rank, one.host, one.local_rank) for one in attempt.ranks) if attempt is not None else (),
+        ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,
         logs=bundle,
@@ -105,11 +104,8 @@ def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str,
 
 def _batch_log(folder: Path, attempt: AttemptFolder | None, job: Job) -> TextFile | None:
     """The batch script's own words in this attempt: of an array the task's; of a requeued job this run's part of the log."""
-    number = attempt.job_id if attempt is not None else job.id
-    for name in (f"batch-{number}.log", f"batch-{number}_{attempt.task if attempt is not None else 0}.log"):
-        if (folder / name).is_file():
-            return _of_run(_text_file(folder, folder / name), attempt.path.name if attempt is not None else "")
-    return None
+    logs = batch_logs(folder, job.id) if attempt is None else batch_logs(folder, attempt.job_id, attempt.task)
+    return _of_run(_text_file(folder, logs[0]), attempt.path.name if attempt is not None else "") if logs else None
 
 
 def _of_run(log: TextFile, run: str) -> TextFile:
@@ -138,5 +134,4 @@ def _text_file(folder: Path, path: Path) -> TextFile:
 
 def _tail(output: TextFile, rank: int, host: str) -> Tail:
     """The last lines of one rank."""
-    lines = tuple(line.text for line in labelled(output.text) if line.rank == rank)
-    return Tail(rank, host, output.name, lines[-TAIL_LINES:])
+    return Tail(rank, host, output.name, tuple(line.text for line in tail_of(output.text, rank, TAIL_LINES)))

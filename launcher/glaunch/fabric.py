@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 
 from glaunch.errors import ParseError, UsageError
@@ -98,6 +99,11 @@ class Fabric:
         for switch in reversed(self.switches):
             found.update(dict.fromkeys(switch.nodes, switch.name))
         return MappingProxyType(found)
+
+    @cached_property
+    def nodes(self) -> tuple[str, ...]:
+        """Every node that a switch names, each once, in the order of the switches."""
+        return tuple(dict.fromkeys(node for switch in self.switches for node in switch.nodes))
 
     @cached_property
     def leaf_row(self) -> Mapping[str, int]:
@@ -229,30 +235,32 @@ def flat_fabric(nodes: Iterable[str], source: str = "no topology known") -> Fabr
     return Fabric((Switch("flat", 0, None, tuple(nodes)),), source, flat=True)
 
 
-def synthetic(shape: str) -> Fabric:
+def synthetic(shape: str, nodes: int | None = None) -> Fabric:
     """A regular fabric from one line, root first: `core:1 spine:4 leaf:8 node:16` is 1 core, 4 spines, 32 leaves, 512 nodes.
 
     Each number counts per switch above (the first: islands). Switches are called core1, spine1 …, numbered through; nodes n001 …
-    (as many digits as the last needs, at least three), whatever the last word is. Leaves come first in `switches`.
+    (as many digits as the last needs, at least three), whatever the last word is. Leaves come first in `switches`. With `nodes` only the
+    first so many stand, and no switch without one below it.
     Raises UsageError for a shape that cannot be read or has more than a million nodes.
     """
     words = shape.split()
     tiers = [match for word in words if (match := _TIER.fullmatch(word))]
     if len(tiers) != len(words) or len(tiers) < 2 or len({match[1] for match in tiers}) < len(tiers):
-        raise UsageError(f"{shape!r} is no fabric shape", hint='write it as "core:1 spine:4 leaf:8 node:16": different names, root first')
-    *switch_tiers, (_, per_leaf) = [(match[1], int(match[2])) for match in tiers]
+        hint = 'write it as "core:1 spine:2 leaf:4 node:2": different names, root first, each number per switch above, the nodes last'
+        raise UsageError(f"{shape!r} is no fabric shape", hint=hint)
+    fan_outs = [int(match[2]) for match in tiers]
+    total = prod(fan_outs) if nodes is None else min(nodes, prod(fan_outs))
+    if total > MAX_SYNTHETIC_NODES:
+        raise UsageError(f"{shape!r} is a fabric of more than {MAX_SYNTHETIC_NODES} nodes")
+    counts = [total]  # of each tier, the leaves' nodes first
+    for fan_out in reversed(fan_outs[1:]):
+        counts.append(-(-counts[-1] // fan_out))
     parents: dict[str, str | None] = {}
     above: list[str] = []
-    for label, fan_out in switch_tiers:
-        count = max(len(above), 1) * fan_out
-        if count * per_leaf > MAX_SYNTHETIC_NODES:
-            raise UsageError(f"{shape!r} is a fabric of more than {MAX_SYNTHETIC_NODES} nodes")
-        names = [f"{label}{index + 1}" for index in range(count)]
+    for match, fan_out, count in zip(tiers[:-1], fan_outs, reversed(counts[1:]), strict=False):
+        names = [f"{match[1]}{index + 1}" for index in range(count)]
         parents = {name: above[index // fan_out] if above else None for index, name in enumerate(names)} | parents
         above = names
-    width = max(3, len(str(len(above) * per_leaf)))
-    nodes = {
-        leaf: [f"n{number:0{width}d}" for number in range(index * per_leaf + 1, (index + 1) * per_leaf + 1)]
-        for index, leaf in enumerate(above)
-    }
-    return build_fabric(parents, nodes, shape)
+    width, per_leaf = max(3, len(str(total))), fan_outs[-1]
+    below = [f"n{number:0{width}d}" for number in range(1, total + 1)]
+    return build_fabric(parents, {leaf: below[index * per_leaf : (index + 1) * per_leaf] for index, leaf in enumerate(above)}, shape)

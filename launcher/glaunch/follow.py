@@ -9,39 +9,33 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Protocol
 
-from glaunch.errors import ControllerSilent, SlurmError
+from glaunch.errors import SlurmError
 from glaunch.job import Job
+from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import in_words
-from glaunch.rundir import AttemptFolder, attempts
+from glaunch.rundir import AttemptFolder, attempts, batch_logs, last_runs
 
-LOOKS_S = (3.0, 8.0, 20.0, 30.0)
-"""When a pinned job that still waits is looked at; `Priority` often clears by itself within one backfill pass (30 s)."""
-FINAL_REASONS = ("Resources", "ReqNodeNotAvail")
-"""Reasons that waiting does not cure: another job holds a pinned node, or the node is gone."""
 TICK_S = 0.2
+RUNS_A_TICK = 10
+"""Each look at the folder opens some files of every run: an array of hundreds of tasks is looked at more seldom."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
-JOB_LAUNCH_FAILURE = 53
-"""The signal number that Slurm gives a batch script whose output file could not be opened. Seen on 22.05.8."""
 
 
-class Controller(Protocol):
+class Controller(Unpins, Protocol):
     """The part of the gateway that following needs."""
 
     def job(self, job_id: str) -> Job | None:
         """One look at one job; None when Slurm does not know it (any more)."""
 
-    def unpin(self, job_id: str) -> str:
-        """Ask for no particular nodes any more."""
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long a pinned job may wait for its nodes, and the pauses between two looks at Slurm: at first, and at most."""
 
-def pin_verdict(job: Job | None, waited_s: float, patience_s: float) -> str:
-    """What to do about a pinned job: `settled` (it started, ended, or is free), `lift`, or `wait`."""
-    if job is None or job.over or job.state != "PENDING" or not job.required_nodes:
-        return "settled"
-    if job.reason.startswith(FINAL_REASONS) or waited_s >= patience_s:
-        return "lift"
-    return "wait"
+    patience_s: float
+    poll_s: float
+    max_poll_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +48,8 @@ class Ending:
     message: str
 
 
-class Tail:
-    """Follows one growing file; gives whole lines, and the rest at the end."""
+class GrowingFile:
+    """Follows one file as it is written; gives whole lines, and the rest at the end."""
 
     def __init__(self, path: Path, prefix: str = "") -> None:
         self.path = path
@@ -80,7 +74,7 @@ class Tail:
 
 
 class Follower:
-    """Follows one submission to its end. Call `step` until it returns an Ending."""
+    """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes."""
 
     def __init__(
         self,
@@ -90,68 +84,75 @@ class Follower:
         *,
         pinned: bool,
         array: bool,
-        patience_s: float,
-        poll_s: float,
-        max_poll_s: float,
+        pace: Pace,
         out: Callable[[str], None] | None,
         talk: Callable[[str], None],
         on_pin: Callable[[str], None],
         on_start: Callable[[AttemptFolder], None],
     ) -> None:
-        self.controller = controller
-        self.folder = folder
-        self.job_id = job_id
-        self.pinned = pinned
-        self.array = array
-        self.patience_s = patience_s
-        self.poll_s = poll_s
-        self.max_poll_s = max_poll_s
-        self.out = out
-        self.talk = talk
-        self.on_pin = on_pin
-        self.on_start = on_start
+        self.controller, self.folder, self.job_id = controller, folder, job_id
+        self.pinned, self.array, self.pace = pinned, array, pace
+        self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
-        self._looks = [look for look in LOOKS_S if look < patience_s] + [patience_s]
-        self._next_look = self._looks[0]
+        self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
+        self._last_look_s, self._next_look_s = 0.0, self._early[0]
+        self._pause_s = pace.poll_s
+        self._runs: tuple[AttemptFolder, ...] = ()
+        """As the folder showed them last."""
         self._said = ""
         self._silent = False
-        self._over_at = 0.0
-        self._tails: dict[Path, Tail] = {}
-        self._started: set[Path] = set()
-        self._ended: set[Path] = set()
+        self._over_since_s: float | None = None
+        self._files: dict[Path, GrowingFile] = {}
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Ending | None:
         """Follow to the end, or until `until` says so (None)."""
         while not until():
-            ending = self.step()
+            ending = self._step()
             if ending is not None:
                 self._show(last=True)
                 return ending
-            sleep(TICK_S)
+            sleep(TICK_S * max(1.0, len(self._runs) / RUNS_A_TICK))
         return None
 
-    def step(self) -> Ending | None:
-        """One round: new output, what the folder shows, and now and then one look at Slurm."""
-        found = attempts(self.folder)
-        for attempt in found:
-            if attempt.path not in self._started:
-                self._started.add(attempt.path)
+    def lift_pin(self) -> None:
+        """On leaving early: a pin must not stay behind on a job that still waits."""
+        if self.pinned:
+            job = self._ask()
+            if not self._silent:
+                self._judge_pin(job, waited_s=self.pace.patience_s)
+
+    def _step(self) -> Ending | None:
+        """One round: what the folder shows, new output, and now and then one look at Slurm."""
+        before = {run.path: run for run in self._runs}
+        self._runs = attempts(self.folder, self.job_id)
+        for run in self._runs:
+            if run.path not in before:
                 self._settle("settled")
-                self.on_start(attempt)
+                self.on_start(run)
                 # It runs: nothing is to be expected from Slurm for a while.
-                self._next_look = max(self._next_look, self._waited() + self.poll_s)
+                self._next_look_s = max(self._next_look_s, self._waited() + self.pace.poll_s)
         self._show()
-        for attempt in found:
-            if attempt.end is not None and attempt.path not in self._ended:
-                self._ended.add(attempt.path)
-                ending = self._at_exit(attempt)
+        for run in self._runs:
+            if run.end is not None and (run.path not in before or before[run.path].end is None):
+                ending = self._at_exit(run)
                 if ending is not None:
                     return ending
-        if self._waited() >= self._next_look:
-            return self.look()
-        return None
+        return self._look() if self._waited() >= self._next_look_s else None
 
-    def look(self) -> Ending | None:
+    def _at_exit(self, run: AttemptFolder) -> Ending | None:
+        """exit.json is there: the end, or one run of a job that Slurm runs again; of an array one task of many."""
+        if self.array:
+            if all(other.end is not None for other in self._runs):
+                self._next_look_s = max(self._waited(), self._last_look_s + self.pace.poll_s)
+            return None
+        job = self._ask()
+        if job is not None and (job.restarts > run.restart or job.state in {"PENDING", "REQUEUED"}):
+            self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
+            self._next_look_s = self._waited() + self.pace.poll_s
+            return None
+        return self._ending(job)
+
+    def _look(self) -> Ending | None:
         """One look at Slurm: its words, the pin, and an end that left no file."""
         job = self._ask()
         self._plan_next_look()
@@ -160,49 +161,18 @@ class Follower:
         if job is None:
             return self._ending(None)
         words = in_words(job)
-        if words != self._said and not (job.state == "RUNNING" and self._started):
+        if words != self._said and not (job.state == "RUNNING" and self._runs):
             self._said = words
             self.talk(f"job {self.job_id} {words}")
         if self.pinned:
-            self._judge_pin(job)
-        if job.over and not self._files_will_tell():
-            return self._ending(job)
-        return None
-
-    def lift_pin(self) -> None:
-        """On leaving early: a pin must not stay behind on a job that still waits."""
-        if not self.pinned:
-            return
-        job = self._ask()
-        if not self._silent:
-            self._judge_pin(job, waited_s=self.patience_s)
-
-    def _judge_pin(self, job: Job | None, waited_s: float | None = None) -> None:
-        verdict = pin_verdict(job, self._waited() if waited_s is None else waited_s, self.patience_s)
-        if verdict == "lift":
-            try:
-                answer = self.controller.unpin(self.job_id)
-            except SlurmError as error:
-                self.talk(f"the pin could not be lifted ({error.message}); the next glaunch command tries again")
-                return
-            if answer == "lifted":
-                reason = f" ({job.reason})" if job else ""
-                self.talk(f"job {self.job_id} did not start on its nodes{reason}: the pin is lifted, Slurm chooses, glaunch orders")
-                self._settle("lifted")
-            else:
-                self._settle("settled")
-        elif verdict == "settled":
-            self._settle("settled")
-
-    def _settle(self, how: str) -> None:
-        if self.pinned:
-            self.pinned = False
-            self.on_pin(how)
+            self._judge_pin(job, self._waited())
+        return self._ending(job) if job.over and not self._files_will_tell() else None
 
     def _ask(self) -> Job | None:
+        self._last_look_s = self._waited()
         try:
             job = self.controller.job(self.job_id)
-        except ControllerSilent as error:
+        except SlurmError as error:
             if not self._silent:
                 self.talk(f"{error.message}; still following the job's files")
             self._silent = True
@@ -212,44 +182,49 @@ class Follower:
 
     def _plan_next_look(self) -> None:
         waited = self._waited()
-        ahead = [look for look in self._looks if look > waited + 0.5]
-        if ahead and not self._started:
-            self._next_look = ahead[0]
+        ahead = [look for look in self._early if look > waited + 0.5]
+        if ahead and not self._runs:
+            self._next_look_s = ahead[0]
         else:
-            self.poll_s = min(self.max_poll_s, self.poll_s * 1.5)
-            self._next_look = waited + self.poll_s
+            self._pause_s = min(self.pace.max_poll_s, self._pause_s * 1.5)
+            self._next_look_s = waited + self._pause_s
+
+    def _judge_pin(self, job: Job | None, waited_s: float) -> None:
+        try:
+            pin = give_back(self.controller, self.job_id, job, waited_s, self.pace.patience_s)
+        except SlurmError as error:
+            self.talk(f"the pin could not be lifted ({error.message}); the next glaunch command tries again")
+            return
+        if pin == "lifted":
+            reason = f" ({job.reason})" if job else ""
+            self.talk(f"job {self.job_id} did not start on its nodes{reason}: the pin is lifted, Slurm chooses, glaunch orders")
+        if pin != "held":
+            self._settle(pin)
+
+    def _settle(self, how: str) -> None:
+        if self.pinned:
+            self.pinned = False
+            self.on_pin(how)
 
     def _waited(self) -> float:
         return monotonic() - self._began
 
-    def _at_exit(self, attempt: AttemptFolder) -> Ending | None:
-        """exit.json is there: the end, or one attempt of a job that Slurm runs again."""
-        job = self._ask()
-        if self.array:
-            if job is not None and not job.over:
-                return None
-            return None if self._silent else self._ending(job)
-        if job is not None and (job.restarts > attempt.restart or job.state in {"PENDING", "REQUEUED"}):
-            self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
-            self._next_look = self._waited() + self.poll_s
-            return None
-        return self._ending(job)
-
     def _files_will_tell(self) -> bool:
-        """True while an attempt that Slurm calls over may still be writing its exit.json (NFS shows a new file late)."""
-        if all(attempt.end is not None for attempt in attempts(self.folder)):
+        """True while a run that Slurm calls over may still be writing its exit.json (NFS shows a new file late)."""
+        if all(run.end is not None for run in self._runs):
             return False
-        self._over_at = self._over_at or self._waited()
-        self._next_look = self._waited() + 0.5
-        return self._waited() - self._over_at < EXIT_LAG_S
+        if self._over_since_s is None:
+            self._over_since_s = self._waited()
+        self._next_look_s = self._waited() + 0.5
+        return self._waited() - self._over_since_s < EXIT_LAG_S
 
     def _ending(self, job: Job | None) -> Ending:
-        codes = [attempt.end.code for attempt in last_attempts(attempts(self.folder)) if attempt.end is not None]
+        codes = [run.end.code for run in last_runs(self._runs) if run.end is not None]
         if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
             return Ending(max(codes), "job", job, "")
         if job is None:
             return Ending(1, "glaunch", None, f"Slurm does not know job {self.job_id} any more, and it left no exit code")
-        if job.exit_signal == JOB_LAUNCH_FAILURE:
+        if job.never_ran:
             return Ending(
                 1,
                 "glaunch",
@@ -266,25 +241,13 @@ class Follower:
         if self.out is None:
             return
         for path, prefix in self._shown_files():
-            tail = self._tails.setdefault(path, Tail(path, prefix))
-            for line in tail.lines(last=last):
+            file = self._files.setdefault(path, GrowingFile(path, prefix))
+            for line in file.lines(last=last):
                 self.out(line)
 
     def _shown_files(self) -> list[tuple[Path, str]]:
-        """The batch log, and the output of rank 0's host (of each task of an array, with the task's number before it)."""
-        files = [(path, "") for path in sorted(self.folder.glob("batch-*.log"))]
-        for attempt in attempts(self.folder):
-            if attempt.hosts:
-                prefix = f"[{attempt.task}] " if self.array else ""
-                files.append((attempt.path / "out" / f"{attempt.hosts[0]}.log", prefix))
+        """The batch logs, and the output of rank 0's host (of each task of an array, with the task's number before it)."""
+        files = [(path, "") for path in batch_logs(self.folder, self.job_id)]
+        for run in self._runs:
+            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in run.hosts[:1]]
         return files
-
-
-def last_attempts(found: tuple[AttemptFolder, ...]) -> tuple[AttemptFolder, ...]:
-    """Of each array task the attempt with the highest restart count."""
-    last: dict[tuple[str, int], AttemptFolder] = {}
-    for attempt in found:
-        key = (attempt.job_id, attempt.task)
-        if key not in last or last[key].restart < attempt.restart:
-            last[key] = attempt
-    return tuple(last.values())

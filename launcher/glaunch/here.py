@@ -1,16 +1,19 @@
 """`--here`: inside an allocation glaunch orders, tunes and runs on its nodes, and submits nothing."""
 
 import os
+import signal
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import FrameType
 
 from glaunch.aftermath import look_up, save_report
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
-from glaunch.hostlist import fold
-from glaunch.pipeline import World, decide_on, see, write
+from glaunch.launch import write
+from glaunch.pipeline import World, decide_on, see
 from glaunch.report.job import job_text
 from glaunch.request import Request
 from glaunch.rundir import attempts
@@ -42,15 +45,35 @@ def run_here(world: World, request: Request) -> int:
             hint=f"-n {have * decided.layout.tasks_per_node}, or a larger allocation",
         )
     folder = write(world, decided, script, fabric)
-    talk(f"runs here, in job {job_id} on {fold(nodes.split(','))}; its folder: {folder}")
+    talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()
-    done = subprocess.run(
-        ["sh", str(folder / "job.sbatch"), "here"], cwd=decided.launch.work_dir, env={**os.environ, **hidden}, check=False
-    )
+    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**os.environ, **hidden})
     found = [attempt for attempt in attempts(folder) if attempt.end is not None]
     if found:
         made = report_of(folder, found[-1], look_up(world, job_id, folder, found[-1]))
         tell(job_text(made, terminal_width()))
         talk(f"the same as a page: {save_report(folder, found[-1], made)}")
-    talk(f"ended with exit code {done.returncode} after {time.time() - began_s:.0f} s")
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    talk(f"ended with exit code {code} after {time.time() - began_s:.0f} s")
+    return code
+
+
+def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
+    """The script's exit code (128 + n for a signal), whatever the terminal does meanwhile.
+
+    ^C and a hang-up reach the script by themselves, since it is of glaunch's process group: it ends its ranks, and their logs come home.
+    A TERM for glaunch alone is handed on to it.
+    """
+    script: subprocess.Popen[bytes] | None = None
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and script is not None:
+            script.terminate()
+
+    before = {name: signal.signal(name, hand_on) for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
+    try:
+        script = subprocess.Popen(argv, cwd=folder, env=environment)
+        code = script.wait()
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+    return code if code >= 0 else 128 - code

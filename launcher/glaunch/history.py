@@ -50,7 +50,7 @@ class History:
         """Add one line and have it on disk before returning."""
         # A newline before it too: a torn line of a killed writer must not swallow this one.
         line = "\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n"
-        try:
+        with self._faults_told():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
@@ -58,11 +58,6 @@ class History:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-        except OSError as error:
-            raise GlaunchError(
-                f"{self.path}: cannot remember what is launched ({error.strerror})",
-                hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
-            ) from error
 
     def submissions(self) -> tuple[Submission, ...]:
         """All that was launched, oldest first. A torn last line (a killed writer) is passed over."""
@@ -73,8 +68,10 @@ class History:
 
     def _events(self) -> Iterator[dict[str, Any]]:
         events = []
-        for path in sorted(self.folder.glob("submissions-*.jsonl")):
-            for line in path.read_text(errors="replace").splitlines():
+        with self._faults_told():
+            texts = [path.read_text(errors="replace") for path in sorted(self.folder.glob("submissions-*.jsonl"))]
+        for text in texts:
+            for line in text.splitlines():
                 try:
                     event = json.loads(line)
                 except ValueError:
@@ -86,13 +83,25 @@ class History:
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        with self._faults_told():
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            with self._faults_told():
+                fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
             os.close(handle)
+
+    @contextmanager
+    def _faults_told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise GlaunchError(
+                f"{self.path}: cannot remember what is launched ({error.strerror})",
+                hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
+            ) from error
 
 
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:

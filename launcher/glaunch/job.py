@@ -6,6 +6,8 @@ OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 """States after which a job does nothing more. **Source:** squeue(1), JOB STATE CODES."""
+LAUNCH_FAILURE = (0, 53)
+"""ExitCode `0:53`: slurmd could not open the batch script's output. **Source:** seen on 22.05 to 26.05."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,11 @@ class Job:
     """When it started or, while pending, Slurm's estimate; seconds since the epoch."""
     script: str = ""
     """Path and arguments of the batch script as squeue's %o shows them."""
+
+    @property
+    def never_ran(self) -> bool:
+        """True when Slurm could not start the batch script: its first node cannot see, or not write, what the script needs."""
+        return self.reason == "JobLaunchFailure" or (self.exit_code, self.exit_signal) == LAUNCH_FAILURE
 
     @property
     def over(self) -> bool:

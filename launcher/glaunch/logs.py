@@ -52,8 +52,3 @@ class RankRow:
     rank: int
     host: str
     local_rank: int
-
-
-def node_log_dir(node_dir: str, user: str, attempt: str) -> str:
-    """$GLAUNCH_LOG_DIR of an attempt (`12.0.0`: job id, array task, restart count), the same path on each of its nodes."""
-    return f"{node_dir.rstrip('/')}/glaunch-{user}-{attempt}"

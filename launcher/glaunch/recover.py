@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glaunch.errors import SlurmError
-from glaunch.follow import pin_verdict
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission
 from glaunch.job import Job
+from glaunch.pin import give_back
 from glaunch.rundir import attempts
 from glaunch.talk import talk
 
@@ -23,36 +23,24 @@ MARGIN_S = 10.0
 """A live glaunch lifts its own pin at the end of its patience; only after this margin somebody else does."""
 
 
-def sweep(slurm: SlurmCommands, history: History, *, patience_s: float) -> None:
-    """Lift the pins that a killed glaunch left. Costs nothing where there are none; a silent controller is not this command's business."""
+def catch_up(slurm: SlurmCommands, history: History, *, patience_s: float, older_than_s: float = 0.0) -> tuple[Submission, ...]:
+    """Put right what killed launches left, and return all submissions, oldest first; Slurm is asked only where there is something.
+
+    `older_than_s`: submissions without an id that are younger are left alone, since their glaunch may be at work. Raises what the gateway
+    raises where an id must be looked for; a pin that cannot be looked at is told and left to the next command.
+    """
     now_s = time.time()
-    for submission in history.submissions():
-        if submission.pin != "held" or not submission.job_id or now_s - submission.created_s < patience_s + MARGIN_S:
-            continue
-        if attempts(Path(submission.folder)):
-            history.append(submission.id, now_s, pin="settled")
-            continue
-        try:
-            verdict = pin_verdict(slurm.job(submission.job_id), now_s - submission.created_s, patience_s)
-            if verdict == "lift" and slurm.unpin(submission.job_id) == "lifted":
-                talk(f"job {submission.job_id} still waited for its nodes: the pin is lifted")
-                history.append(submission.id, now_s, pin="lifted")
-            else:
-                history.append(submission.id, now_s, pin="settled")
-        except SlurmError as error:
-            talk(f"the pin of job {submission.job_id} could not be looked at: {error.message}")
-            return
+    _find_ids(slurm, history, now_s, older_than_s)
+    _give_back_pins(slurm, history, now_s, patience_s)
+    return history.submissions()
 
 
-def reconcile(slurm: SlurmCommands, history: History) -> tuple[Submission, ...]:
-    """All submissions, oldest first, each with its id where it can be found. Raises what the gateway raises."""
-    submissions = history.submissions()
-    unknown = [submission for submission in submissions if submission.state == "intent"]
-    if not unknown:
-        return submissions
+def _find_ids(slurm: SlurmCommands, history: History, now_s: float, older_than_s: float) -> None:
     queue: tuple[Job, ...] | None = None
-    now_s = time.time()
-    for submission in unknown:
+    for submission in history.submissions():
+        age_s = now_s - submission.created_s
+        if submission.state != "intent" or age_s < older_than_s:
+            continue
         job_id = _id_on_disk(Path(submission.folder))
         if not job_id:
             queue = slurm.own_jobs() if queue is None else queue
@@ -60,9 +48,27 @@ def reconcile(slurm: SlurmCommands, history: History) -> tuple[Submission, ...]:
         if job_id:
             history.append(submission.id, now_s, state="submitted", job_id=job_id)
             talk(f"{submission.name} was submitted as job {job_id}")
-        elif now_s - submission.created_s > IN_FLIGHT_S:
+        elif age_s > IN_FLIGHT_S:
             history.append(submission.id, now_s, state="lost", pin="none", detail="it never reached Slurm: launch it again")
-    return history.submissions()
+
+
+def _give_back_pins(slurm: SlurmCommands, history: History, now_s: float, patience_s: float) -> None:
+    for submission in history.submissions():
+        waited_s = now_s - submission.created_s
+        if submission.pin != "held" or not submission.job_id or waited_s < patience_s + MARGIN_S:
+            continue
+        if attempts(Path(submission.folder), submission.job_id):
+            history.append(submission.id, now_s, pin="settled")
+            continue
+        try:
+            pin = give_back(slurm, submission.job_id, slurm.job(submission.job_id), waited_s, patience_s)
+        except SlurmError as error:
+            talk(f"the pin of job {submission.job_id} could not be looked at: {error.message}")
+            return
+        if pin == "lifted":
+            talk(f"job {submission.job_id} still waited for its nodes: the pin is lifted")
+        if pin != "held":
+            history.append(submission.id, now_s, pin=pin)
 
 
 def _id_on_disk(folder: Path) -> str:

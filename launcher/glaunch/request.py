@@ -128,8 +128,6 @@ class Words:
 
     own: tuple[str, ...]
     command: tuple[str, ...]
-    options_first: bool
-    """True when glaunch's options stood before the script, so that all after it is the script's."""
     late: tuple[str, ...] = ()
     """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
 
@@ -145,20 +143,20 @@ def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
     """
     own, at = _take(words, 0, takes_value)
     if at < len(words) and words[at] == "--":
-        return Words(own, tuple(words[at + 1 :]), bool(own))
+        return Words(own, tuple(words[at + 1 :]))
     if at < len(words) and words[at].startswith("-") and words[at] != "-":
         raise UsageError(f"{words[at]!r} is no option of glaunch", hint=_near(words[at], takes_value))
     if at == len(words):
-        return Words(own, (), bool(own))
+        return Words(own, ())
     script, at = words[at], at + 1
     if own:
-        return Words(own, (script, *words[at:]), True)
+        return Words(own, (script, *words[at:]))
     own, at = _take(words, at, takes_value)
     if at < len(words) and words[at] == "--":
-        return Words(own, (script, *words[at + 1 :]), False)
+        return Words(own, (script, *words[at + 1 :]))
     known = {name for name in takes_value if name.startswith("--") or not own}
     late = tuple(word for word in words[at:] if word.partition("=")[0] in known)
-    return Words(own, (script, *words[at:]), False, late)
+    return Words(own, (script, *words[at:]), late)
 
 
 def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tuple[tuple[str, ...], int]:

@@ -1,9 +1,12 @@
 """A rule of the environment as data: when it holds, what it does to variables, why, and who says so."""
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
 ANY_CLASS = "any"
 """In `Rule.classes`: every fabric class that a site names."""
+SWITCHES = MappingProxyType({"fail_fast": "fabric.fail_fast", "debug": "environment.debug"})
+"""A rule's switch → the settings key that turns it on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class Rule:
     least_nodes: int = 1
     most_nodes: int | None = None
     needs: tuple[tuple[str, bool], ...] = ()
-    """(switch, state): `fail_fast`, `debug`."""
+    """(one of SWITCHES, its state)."""
     assignments: tuple[Assignment, ...] = ()
     removes: tuple[str, ...] = ()
     """Names that are taken out of what a job inherits; a user's explicit value stays."""

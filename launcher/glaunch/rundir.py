@@ -17,20 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glaunch.errors import GlaunchError, ParseError, UsageError
-from glaunch.logs import HostLogs
+from glaunch.logs import RankRow
+from glaunch.parsers.ranks import parse_ranks
 
 LOCAL_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "overlay", "aufs"})
 """In memory, or a container's own layers: never seen by another host."""
-
-
-@dataclass(frozen=True, slots=True)
-class RankPlace:
-    """Where a rank really ran, as it told itself."""
-
-    rank: int
-    host: str
-    local_rank: int
-    pid: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,16 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
-    ranks: tuple[RankPlace, ...]
+
+    @property
+    def ranks(self) -> tuple[RankRow, ...]:
+        """Where the ranks really run: from ranks.tsv or, while they start or when they were killed, from what each node noted so far.
+
+        Read when it is asked for: on a thousand nodes those notes are a thousand files.
+        """
+        whole = self.path / "ranks.tsv"
+        notes = [whole] if whole.exists() else [self.path / "ranks.d" / host for host in _names(self.path / "ranks.d")]
+        return tuple(sorted((row for note in notes for row in parse_ranks(_read(note))), key=lambda row: row.rank))
 
 
 def create(folder: Path, intent: Mapping[str, object]) -> None:
@@ -155,28 +155,25 @@ def load_json(path: Path) -> dict[str, object] | None:
     return document
 
 
-def attempts(folder: Path) -> tuple[AttemptFolder, ...]:
-    """All runs of a submission, in the order of job id, array task, restart, run."""
+def attempts(folder: Path, job_id: str = "") -> tuple[AttemptFolder, ...]:
+    """All runs of a submission in the order of job id, array task, restart, run; with `job_id` those of that job (not what ran by hand)."""
     found = []
     for name in _names(folder):
         match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(?:-(\d+))?", name)
-        if match and (folder / name).is_dir():
+        if match and job_id in {"", match[1]} and (folder / name).is_dir():
             found.append((int(match[1]), int(match[2]), int(match[3]), int(match[4] or 1), name))
     return tuple(_attempt(folder / name, str(job), task, restart, run) for job, task, restart, run, name in sorted(found))
 
 
-def load_manifest(attempt: Path) -> tuple[HostLogs, ...]:
-    """What the job's own gather brought home, one entry a host that answered; without the list of files (that is in the archive)."""
-    path = attempt / "manifest.jsonl"
-    return tuple(_host_logs(f"{path}:{number}", line) for number, line in enumerate(_lines(path), 1))
+def last_runs(runs: Sequence[AttemptFolder]) -> tuple[AttemptFolder, ...]:
+    """Of each array task of each job the last run; `runs` in the order of `attempts`."""
+    return tuple({(run.job_id, run.task): run for run in runs}.values())
 
 
-def _host_logs(where: str, line: str) -> HostLogs:
-    try:
-        entry = json.loads(line)
-        return HostLogs(entry["host"], entry["how"], entry["archive"], (), entry["reason"], entry["detail"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ParseError(where, line, "a JSON object about one host") from error
+def batch_logs(folder: Path, job_id: str, task: int | None = None) -> tuple[Path, ...]:
+    """What the batch script of a job said, or those of an array's tasks: of all, or of one."""
+    names = (f"batch-{job_id}.log", f"batch-{job_id}_{'*' if task is None else task}.log")
+    return tuple(sorted(path for name in names for path in folder.glob(name)))
 
 
 def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_text: str) -> str | None:
@@ -205,8 +202,11 @@ def warn_local(path: str, shared: Sequence[str], local: Sequence[str], mounts_te
     return None
 
 
-def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float) -> tuple[Path, ...]:
-    """Job folders below `rundir` in which nothing has changed for so long and no run is without its end. Only folders that glaunch made."""
+def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float, over: frozenset[str] = frozenset()) -> tuple[Path, ...]:
+    """Job folders below `rundir` in which nothing has changed for so long and no run is without its end. Only folders that glaunch made.
+
+    `over`: folders (links resolved) whose job is known to be over, though a run that was killed hard has left no end in them.
+    """
     old = []
     for name in _names(rundir):
         folder = rundir / name
@@ -214,7 +214,8 @@ def clean_candidates(rundir: Path, *, older_than_s: float, now_s: float) -> tupl
             continue
         runs = attempts(folder)
         newest = max(path.stat().st_mtime for path in (folder, *(run.path for run in runs)))
-        if now_s - newest >= older_than_s and all(run.end is not None for run in runs):
+        ended = all(run.end is not None for run in runs) or os.path.realpath(folder) in over
+        if now_s - newest >= older_than_s and ended:
             old.append(folder)
     return tuple(old)
 
@@ -260,22 +261,8 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             began_s=_whole(end, "began_s"),
             ended_s=_whole(end, "ended_s"),
         ),
-        hosts=_lines(path / "ordered"),
-        ranks=_ranks(path),
+        hosts=tuple(_read(path / "ordered").split()),
     )
-
-
-def _ranks(attempt: Path) -> tuple[RankPlace, ...]:
-    """From ranks.tsv or, while the job runs or when it was killed, from what the nodes noted so far."""
-    lines = _lines(attempt / "ranks.tsv")
-    if not lines:
-        lines = tuple(line for host in _names(attempt / "ranks.d") for line in _lines(attempt / "ranks.d" / host))
-    places = []
-    for line in lines:
-        words = line.split("\t")
-        if len(words) == 4 and words[0].isdigit() and words[2].isdigit() and words[3].isdigit():  # else: being written just now
-            places.append(RankPlace(int(words[0]), words[1], int(words[2]), int(words[3])))
-    return tuple(sorted(places, key=lambda place: place.rank))
 
 
 def _text(document: Mapping[str, object], key: str) -> str:
@@ -287,12 +274,12 @@ def _whole(document: Mapping[str, object], key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _lines(path: Path) -> tuple[str, ...]:
+def _read(path: Path) -> str:
+    """A text that a job writes; "" where it has not (yet)."""
     try:
-        text = path.read_bytes().decode(errors="surrogateescape")
+        return path.read_bytes().decode(errors="surrogateescape")
     except OSError:
-        return ()
-    return tuple(line for line in text.split("\n") if line)
+        return ""
 
 
 def _names(folder: Path) -> tuple[str, ...]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
 from glaunch.plan import Plan
+from glaunch.units import MIB
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-MIB = 1024 * 1024
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SIGNALS = ("HUP", "USR1", "USR2")

@@ -1,10 +1,12 @@
-"""Times and sizes as Slurm and people write them, and as numbers with the unit in the name."""
+"""Times, sizes and counts as Slurm and people write them, and as numbers with the unit in the name."""
 
 import re
 
 from glaunch.errors import UsageError
 
 UNLIMITED = "UNLIMITED"
+MIB = 1 << 20
+"""Bytes."""
 
 
 def parse_time_s(text: str) -> int | None:
@@ -74,3 +76,8 @@ def format_size(size_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:.1f} TiB"
+
+
+def plural(count: int, word: str, words: str = "") -> str:
+    """`1 leaf`, `2 leaves`."""
+    return f"{count} {word if count == 1 else words or word + 's'}"

@@ -1,7 +1,11 @@
 """The main job, and what can go wrong with a launch, on a real Slurm as a plain user."""
 
+import contextlib
 import json
+import os
+import pty
 import re
+import signal
 import tarfile
 
 import pytest
@@ -129,3 +133,27 @@ def test_inside_an_allocation_it_runs_there_and_submits_nothing(ada: User) -> No
     assert "rank 0 of 16 on n001" in done.stdout + done.stderr or "all 16 ranks ran" in done.stderr
     assert ada.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split().count("submitted") == 0
     assert "submitted" not in done.stderr
+
+
+def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come_home(ada: User) -> None:
+    line = ["salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "--here", "-J", "broken-off", "-n", "16"]
+    line += ["--env", "SLEEP=50", "./prog.sh"]
+    argv = ada.box.argv(line, "ada")
+    process, terminal = pty.fork()
+    if process == 0:
+        # ^C is for glaunch, which has it back; the end of what enters the sandbox would add a TERM
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
+    jobs = ada.home / "glaunch-jobs"
+    until(lambda: any(len(path.read_text().splitlines()) == 16 for path in jobs.glob("broken-off-*/*/ranks.tsv")), 30, "all ranks running")
+    os.write(terminal, b"\x03")
+    seen = b""
+    with contextlib.suppress(OSError):  # a terminal whose last program ended reads as an error on Linux
+        while more := os.read(terminal, 4096):
+            seen += more
+    os.close(terminal)
+    os.waitpid(process, 0)
+    (end,) = jobs.glob("broken-off-*/*/exit.json")
+    assert json.loads(end.read_text())["told"] == "INT"
+    assert b"of 2 hosts: all home (2 gathered by the job)" in seen, seen
+    assert ada.run("squeue", "-h").stdout == ""

@@ -77,12 +77,12 @@ def test_what_is_kept_is_not_asked(tmp_path: Path) -> None:
 
     def questions(now_s: float, **words: float) -> list[str]:
         gateway, asked = counted(DEMO)
-        read_cluster(gateway, now_s, kept, **words)  # type: ignore[arg-type]
+        read_cluster(gateway, now_s, kept, **words)
         by_argv = {argv: question for question, argv in QUESTIONS.items()}
         return sorted(by_argv[entry.done.argv] for entry in asked)
 
-    assert questions(1000.0, with_config=False) == ["nodes", "partitions", "reservations", "topology", "version"]
-    assert questions(1001.0) == ["config", "nodes", "reservations"]
+    assert questions(1000.0) == sorted(QUESTIONS)
+    assert questions(1001.0) == ["nodes", "reservations"]
     assert questions(1002.0, nodes_max_age_s=60) == ["nodes", "reservations"]
     assert questions(1062.0, nodes_max_age_s=60) == ["reservations"]
     assert questions(1062.0) == ["nodes", "reservations"]

@@ -50,10 +50,10 @@ def test_silence_is_told_as_such_with_the_next_thing_to_type(stderr: str, says: 
 
 
 def test_a_topology_that_comes_with_code_0_and_an_error_is_silence_too() -> None:
-    assert Script(stderr="scontrol: error: No topology information available\n").gateway().topology_text() == ""
-    assert Script().gateway().topology_text() == ""
+    assert Script(stderr="scontrol: error: No topology information available\n").gateway().answer("topology") == ""
+    assert Script().gateway().answer("topology") == ""
     with pytest.raises(ControllerSilent):
-        Script(stderr="slurm_load_topo error: Unable to contact slurm controller (connect failure)\n").gateway().topology_text()
+        Script(stderr="slurm_load_topo error: Unable to contact slurm controller (connect failure)\n").gateway().answer("topology")
 
 
 def test_what_runs_into_the_deadline_is_unknown() -> None:
@@ -153,8 +153,8 @@ def test_a_database_that_is_off_and_one_that_is_silent() -> None:
 
 def test_no_slurm_at_all(tmp_path: Path) -> None:
     with pytest.raises(SlurmError) as gone:
-        SlurmCommands(environ={"PATH": str(tmp_path)}).version()
+        SlurmCommands(environ={"PATH": str(tmp_path)}).answer("version")
     assert "no sinfo on PATH" in gone.value.message
     assert "--snapshot" in gone.value.hint
     with pytest.raises(SlurmError, match="there is no such file"):
-        SlurmCommands(environ={"PATH": str(tmp_path), "SLURM_CONF": str(tmp_path / "nope")}).version()
+        SlurmCommands(environ={"PATH": str(tmp_path), "SLURM_CONF": str(tmp_path / "nope")}).answer("version")

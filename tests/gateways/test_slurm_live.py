@@ -49,12 +49,14 @@ def test_what_there_is(live: "Live") -> None:
     assert nodes.names == tuple(f"n{number:03d}" for number in range(1, 9))
     assert set(nodes.gpu_types) == {"h100"}
     assert int(nodes.gpus_total.sum()) == 64
-    assert re.fullmatch(r"\d+(\.\d+)+", ".".join(map(str, gateway.version())))
-    (partition,) = [partition for partition in gateway.partitions() if partition.default]
+    cluster, topology = read_cluster(gateway, time.time())
+    assert cluster.nodes == nodes
+    assert len(cluster.slurm_version) >= 2
+    (partition,) = [partition for partition in cluster.partitions if partition.default]
     assert partition.nodes == nodes.names
-    assert gateway.topology_text().count("SwitchName=") == 7
-    assert all(re.search(r"(Nodes|Switches)=\S+$", line) for line in gateway.topology_text().splitlines())
-    assert gateway.config()["SlurmctldHost[0]"].startswith("ctl")
+    assert topology.count("SwitchName=") == 7
+    assert all(re.search(r"(Nodes|Switches)=\S+$", line) for line in topology.splitlines())
+    assert cluster.config["SlurmctldHost[0]"].startswith("ctl")
 
 
 def test_no_more_questions_than_promised(live: "Live", tmp_path: Path) -> None:
@@ -64,18 +66,20 @@ def test_no_more_questions_than_promised(live: "Live", tmp_path: Path) -> None:
     conf.write_text("ClusterName=x\n")
     kept = Kept(tmp_path / "kept", environ={"SLURM_CONF": str(conf)})
     with live.rpcs() as cold:
-        read_cluster(gateway, time.time(), kept, with_config=False)
+        read_cluster(gateway, time.time(), kept)
         answer = gateway.submit(script, ["--nodes=1", "--gpus-per-node=8"])
         gateway.job(answer.job_id)
-    assert cold == {"NODE_INFO": 1, "PARTITION_INFO": 2, "TOPO_INFO": 1, "RESERVATION_INFO": 1, "SUBMIT_BATCH_JOB": 1, "JOB_INFO_SINGLE": 1}
+    config = {"BUILD_INFO": 1, "PING": 1}
+    cluster = {"NODE_INFO": 1, "PARTITION_INFO": 2, "TOPO_INFO": 1, "RESERVATION_INFO": 1}
+    assert cold == {**config, **cluster, "SUBMIT_BATCH_JOB": 1, "JOB_INFO_SINGLE": 1}
     with live.rpcs() as warm:
-        read_cluster(gateway, time.time(), kept, with_config=False)
+        read_cluster(gateway, time.time(), kept)
         answer = gateway.submit(script)
         gateway.job(answer.job_id)
     assert warm == {"NODE_INFO": 1, "PARTITION_INFO": 1, "RESERVATION_INFO": 1, "SUBMIT_BATCH_JOB": 1, "JOB_INFO_SINGLE": 1}
-    with live.rpcs() as config:
+    with live.rpcs() as plan:
         read_cluster(gateway, time.time(), kept, nodes_max_age_s=60)
-    assert config == {"NODE_INFO": 1, "PARTITION_INFO": 1, "RESERVATION_INFO": 1, "BUILD_INFO": 1, "PING": 1}
+    assert plan == {"NODE_INFO": 1, "PARTITION_INFO": 1, "RESERVATION_INFO": 1}
     with live.rpcs() as young:
         read_cluster(gateway, time.time(), kept, nodes_max_age_s=60)
     assert young == {"RESERVATION_INFO": 1}
@@ -239,7 +243,7 @@ def test_a_capture_answers_like_the_cluster(live: "Live", tmp_path: Path) -> Non
     cluster, topology = read_cluster(SlurmCommands(replay(tmp_path / "capture"), environ={}), taken_at_s(tmp_path / "capture"))
     assert cluster.taken_at_s == 1000.0
     assert cluster.nodes.names == gateway.nodes().names
-    assert topology == gateway.topology_text()
+    assert topology == gateway.answer("topology")
     with pytest.raises(SlurmError, match="no answer of: scontrol --local show job 1"):
         SlurmCommands(replay(tmp_path / "capture"), environ={}).job("1")
 

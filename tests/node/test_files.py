@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plans import TEMPLATES
 
+from glaunch.bundle import read_rows
 from glaunch.fabric import synthetic
 from glaunch.placement.objective import Groups
 from glaunch.placement.order import arranged, fabric_order
-from glaunch.rundir import load_manifest
 
 NODE = TEMPLATES / "node"
 HOSTILE = "with 'blank' \"$(id)\" %j b\\n ü x=1"
@@ -364,7 +364,7 @@ def gather(attempt: Path, logs: Path | str, cap: int = 10**6, *more: str) -> dic
     done = sh("gather.sh", attempt, cap, *more, env={"GLAUNCH_LOG_DIR": str(logs), "SLURMD_NODENAME": "n003"})
     assert (done.returncode, done.stderr) == (0, "")
     (attempt / "manifest.jsonl").write_text(done.stdout)
-    assert len(load_manifest(attempt)) == 1
+    assert len(read_rows(attempt)) == 1
     line: dict[str, object] = json.loads(done.stdout)
     left = [path.name for path in (attempt / "logs").iterdir()]
     assert left in ([], ["n003.tar.gz"]), "nothing half done stays"

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from tests.node.conftest import Jobs, standing
 
+from glaunch.bundle import gathered_hosts, read_rows
 from glaunch.plan import Option
-from glaunch.rundir import AttemptFolder, load_manifest
+from glaunch.rundir import AttemptFolder
 from glaunch.script import Ending
 from glaunch.tuning import Variable
 
@@ -33,7 +34,7 @@ def archived(run: AttemptFolder, host: str) -> dict[str, str]:
 
 
 def gathered(run: AttemptFolder) -> set[str]:
-    return {host.host for host in load_manifest(run.path) if host.archive}
+    return set(gathered_hosts(run.path))
 
 
 @pytest.fixture(scope="module")
@@ -318,7 +319,7 @@ def test_a_node_that_does_not_see_the_folder_is_named(jobs: Jobs) -> None:
 def test_logs_beyond_the_cap_are_cut_and_said(jobs: Jobs) -> None:
     folder = jobs.make(("sh", "-c", 'head -c 3000000 /dev/zero >"$GLAUNCH_LOG_DIR/r$RANK"'), ending=Ending(cap_bytes=1_000_000))
     run = jobs.run(folder)
-    assert {host.reason for host in load_manifest(run.path)} == {"too-large"}
+    assert {row["reason"] for _, row in read_rows(run.path)} == {"too-large"}
     assert all(len(text) <= 300_000 for host in run.hosts for text in archived(run, host).values())
 
 

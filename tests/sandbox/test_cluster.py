@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from glaunch.errors import GlaunchError, UsageError
+from glaunch.fabric import synthetic
+from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.sandbox.box import Sandbox
 from glaunch.sandbox.fault import Slowness, await_state, fault
 from glaunch.sandbox.options import SandboxOptions, parse_gpus
-from glaunch.sandbox.shape import grow, parse_shape, read_topology
 
 pytestmark = pytest.mark.slurm
 
@@ -87,8 +88,9 @@ def test_sixteen_nodes_are_hosts_of_their_own(cluster: Sandbox) -> None:
 
 
 def test_the_topology_is_the_shape(cluster: Sandbox) -> None:
-    seen = read_topology(re.sub(r"(Nodes=\S+) (Switches=)", r"\2", answer(cluster, "scontrol", "show", "topology")), "scontrol")
-    wanted = grow(parse_shape("core:1 spine:2 leaf:2 node:4"))
+    seen = parse_topology(answer(cluster, "scontrol", "show", "topology"), where="scontrol")
+    wanted = synthetic("core:1 spine:2 leaf:2 node:4")
+    assert seen is not None
     assert {switch.name: switch for switch in seen.switches} == {switch.name: switch for switch in wanted.switches}
 
 

@@ -76,7 +76,6 @@ def test_the_machines_people_are_not_in_the_sandbox_and_its_daemons_are() -> Non
     ("fields", "seen"),
     [
         ({"shape": "leaf:2 node:2", "topology": Path("/dev/null")}, "--shape and --topology"),
-        ({"topology": Path("/dev/null")}, "names no nodes"),
         ({"shape": "leaf:2 node:2", "nodes": 9}, "the switches have 4 nodes"),
         ({"nodes": 5000}, "too many"),
         ({"slurm_conf": ("no line",)}, "no line of slurm.conf"),

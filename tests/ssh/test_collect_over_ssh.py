@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from glaunch.bundle import LogLimits, archive_path, read_rows
-from glaunch.collect import LocalFailure, collect, load_bundle
+from glaunch.bundle import LogLimits, archive_path, load_bundle, read_rows
+from glaunch.collect import LocalFailure, collect
 from glaunch.errors import UsageError
 from glaunch.gateways.ssh import SshSettings
 from glaunch.logs import HostLogs
@@ -74,7 +74,7 @@ def test_every_host_comes_home_whole(sshd: "Sshd", attempt: Path, log_dir: Path)
         assert inside == {name: (log_dir / name).read_bytes() for name in NAMES}
         assert {(file.name, file.size_bytes) for file in host.files} == {(name, len(data)) for name, data in inside.items()}
     assert no_part(attempt)
-    assert load_bundle(attempt) == bundle
+    assert load_bundle(attempt, HOSTS) == bundle
     rows = [json.loads(line) for line in (attempt / "manifest.jsonl").read_text().splitlines()]
     assert {(row["host"], row["how"], len(row["files"])) for row in rows} == {(host, "ssh", len(NAMES)) for host in HOSTS}
 
@@ -188,7 +188,7 @@ def test_an_archive_that_is_not_whole_does_not_count(sshd: "Sshd", attempt: Path
     damaged = (whole[:-1], whole[: len(whole) // 2], whole + b"x", b"", gzip.compress(raw[:512]), gzip.compress(raw + b"x"))
     for data in damaged:
         path.write_bytes(data)
-        bundle = load_bundle(attempt)
+        bundle = load_bundle(attempt, HOSTS)
         assert [(host.host, host.reason) for host in bundle.missing] == [("n001", "broken")], data[-20:]
 
 

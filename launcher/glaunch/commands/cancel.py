@@ -2,8 +2,6 @@
 
 import click
 
-from glaunch.errors import UsageError
-
 HELP = """Cancel jobs that you launched with glaunch, by job id (also of an array task), name or submission id.
 
 \b
@@ -18,21 +16,18 @@ Examples:
 @click.argument("jobs", nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> int:
     from glaunch import pipeline
-    from glaunch.commands.looking import the_one
-    from glaunch.recover import reconcile
+    from glaunch.commands.looking import launches, the_job
     from glaunch.talk import talk
 
     world = pipeline.open_world()
-    submissions = reconcile(world.slurm, world.history)
+    submissions = launches(world)
     ids = []
     for word in jobs:
-        submission = the_one(submissions, word)
-        if not submission.job_id:
-            raise UsageError(f"{word}: no job id is known for it ({submission.detail or submission.state})", hint="glaunch status")
+        submission = the_job(submissions, word)
         if submission.state == "over":
             talk(f"job {submission.job_id} is over: {submission.detail}")
-            continue
-        ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
+        else:
+            ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
     if ids:
         world.slurm.cancel(ids)
     for job_id in ids:

@@ -24,20 +24,19 @@ Examples:
 def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, the_one
+    from glaunch.commands.looking import chosen_attempt, launches, the_job
     from glaunch.document import to_document
     from glaunch.errors import UsageError
     from glaunch.logs import HostLogs
-    from glaunch.recover import reconcile
     from glaunch.report.job import bundle_text
-    from glaunch.report.text import plural
     from glaunch.talk import talk
+    from glaunch.units import plural
 
     world = pipeline.open_world()
-    submission = the_one(reconcile(world.slurm, world.history), job)
+    submission = the_job(launches(world), job)
     attempt = chosen_attempt(submission, job)
     if attempt is None:
-        raise UsageError(f"job {submission.job_id or submission.name} has not run yet: there are no logs", hint="glaunch status")
+        raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 
     def progress(host: HostLogs) -> None:
         if not host.archive:

@@ -24,20 +24,20 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
     from pathlib import Path
 
     from glaunch import aftermath, pipeline
-    from glaunch.commands.looking import ENDED, chosen_attempt, the_one
+    from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_job
     from glaunch.parsers.labelled import labelled
-    from glaunch.recover import reconcile
+    from glaunch.rundir import batch_logs
     from glaunch.talk import say
 
     world = pipeline.open_world()
-    submission = the_one(reconcile(world.slurm, world.history), job)
+    submission = the_job(launches(world), job)
     if follow and submission.state not in ENDED:
         if host or rank is not None:
             raise UsageError("-f follows rank 0's host", hint="glaunch logs --host NAME prints what is there now")
         return aftermath.come_back(world, submission)
-    folder, attempt = Path(submission.folder), chosen_attempt(submission, job)
+    attempt = chosen_attempt(submission, job)
     if attempt is None:
-        raise UsageError(f"job {submission.job_id or submission.name} has not run yet: it has no output", hint="glaunch status")
+        raise UsageError(f"job {submission.job_id} has not run yet: it has no output", hint="glaunch status")
     if rank is not None:
         host = next((one.host for one in attempt.ranks if one.rank == rank), None)
         if host is None:
@@ -46,11 +46,10 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
         raise UsageError(
             f"the job did not run on {host!r}", hint=f"it ran on {', '.join(attempt.hosts[:8])}{' …' if attempt.hosts[8:] else ''}"
         )
-    shown = [] if host else sorted(folder.glob("batch-*.log"))
-    for path in (*shown, attempt.path / "out" / f"{host or attempt.hosts[0]}.log"):
-        if not path.is_file():
-            continue
-        text = path.read_bytes().decode(errors="surrogateescape")
-        for line in text.splitlines() if rank is None else (one.text for one in labelled(text) if one.rank == rank):
-            say(line)
+    logs = () if host else batch_logs(Path(submission.folder), attempt.job_id, attempt.task)
+    for path in (*logs, *(attempt.path / "out" / f"{name}.log" for name in ((host,) if host else attempt.hosts[:1]))):
+        text = path.read_bytes().decode(errors="surrogateescape") if path.is_file() else ""
+        for line in labelled(text):
+            if rank is None or line.rank == rank:
+                say(line.text if line.rank is None or rank is not None else f"{line.rank}: {line.text}")
     return 0

@@ -5,17 +5,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glaunch.errors import UsageError
-from glaunch.follow import last_attempts
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
 from glaunch.reasons import ended, in_words
-from glaunch.recover import find
+from glaunch.recover import catch_up, find
 from glaunch.report.jobs import JobLine
-from glaunch.rundir import AttemptFolder, attempts
+from glaunch.rundir import AttemptFolder, attempts, last_runs
 
 ENDED = frozenset({"over", "refused", "lost"})
+
+
+def launches(world: World) -> tuple[Submission, ...]:
+    """All of this user's launches, oldest first, after what a killed glaunch left was put right."""
+    return catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"))
 
 
 def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
@@ -28,14 +32,22 @@ def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
     return found
 
 
+def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
+    """As `the_one`, of those that became a job. Raises UsageError, saying what became of it, for one that did not."""
+    found = the_one(submissions, word)
+    if not found.job_id:
+        raise UsageError(f"{found.name} is no job ({found.detail or found.state})", hint="glaunch status")
+    return found
+
+
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
-    """The attempt that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    """The run that a word such as `12_3` means: that array task's last one; without a task the last of all."""
     if not Path(submission.folder).is_dir():
         raise UsageError(
-            f"job {submission.job_id or submission.name}: its folder {submission.folder} is gone, and all that was known of it",
-            hint="glaunch clean removes old ones; Slurm may still know: sacct -j " + (submission.job_id or "JOB"),
+            f"job {submission.job_id}: its folder {submission.folder} is gone, and all that was known of it",
+            hint=f"glaunch clean removes old ones; Slurm may still know: sacct -j {submission.job_id}",
         )
-    found = last_attempts(attempts(Path(submission.folder)))
+    found = last_runs(attempts(Path(submission.folder), submission.job_id))
     task = (word or "").partition("_")[2]
     if task.isdigit():
         found = tuple(attempt for attempt in found if attempt.task == int(task))
@@ -45,33 +57,47 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
 
 
 def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine, ...]:
-    """One row a launch; Slurm is asked once, about those that are not over, and accounting once about those it has forgotten."""
+    """One row a launch; Slurm is asked once, about those that are not over, and accounting once about those it has forgotten.
+
+    How a job ended is written into the history, so that nobody is asked about it again.
+    """
     live = [submission.job_id for submission in submissions if submission.job_id and submission.state not in ENDED]
-    jobs: dict[str, list[Job]] = {}
-    for job in world.slurm.jobs(live) if live else ():
-        jobs.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
+    jobs = _by_id(world.slurm.jobs(live) if live else ())
     forgotten = [job_id for job_id in live if job_id not in jobs]
-    for job in (world.slurm.accounted(forgotten) or ()) if forgotten else ():
-        jobs.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
-    return tuple(_line(world, submission, jobs.get(submission.job_id, [])) for submission in submissions)
-
-
-def _line(world: World, submission: Submission, jobs: list[Job]) -> JobLine:
+    jobs |= _by_id((world.slurm.accounted(forgotten) or ()) if forgotten else ())
     now_s = time.time()
-    found = last_attempts(attempts(Path(submission.folder)))
-    codes = [attempt.end.code for attempt in found if attempt.end is not None]
+    lines = []
+    for submission in submissions:
+        line = _line(submission, jobs.get(submission.job_id, []), now_s)
+        if submission.job_id in live and (line.job is None or line.job.over):
+            world.history.append(submission.id, now_s, state="over", pin="settled", detail=line.state)
+        lines.append(line)
+    return tuple(lines)
+
+
+def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    """The rows of each job, of an array one a task."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
+    return found
+
+
+def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
+    runs = last_runs(attempts(Path(submission.folder), submission.job_id))
+    where = job.nodes if job is not None and job.nodes else fold(runs[-1].hosts) if runs else ""
+    state, age_s = _state(submission, job, runs), now_s - submission.created_s
+    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
+
+
+def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder]) -> str:
     if job is not None and not job.over:
-        state = in_words(job)
-    elif submission.state == "intent":
-        state = "Slurm has not said yet"
-    elif submission.state in {"refused", "lost"}:
-        state = f"never ran: {submission.detail}" if submission.detail else "never ran"
-    elif submission.state == "over" and submission.detail:
-        state = submission.detail
-    else:
-        state = ended(max(codes, default=None), job)
-    if submission.job_id and submission.state not in ENDED and (job is None or job.over):
-        world.history.append(submission.id, now_s, state="over", pin="settled", detail=state)
-    where = job.nodes if job is not None and job.nodes else fold(found[-1].hosts) if found else ""
-    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, now_s - submission.created_s, submission.folder)
+        return in_words(job)
+    if submission.state == "intent":
+        return "Slurm has not said yet"
+    if submission.state in {"refused", "lost"}:
+        return f"never ran: {submission.detail}" if submission.detail else "never ran"
+    if submission.state == "over" and submission.detail:
+        return submission.detail
+    return ended(max((run.end.code for run in runs if run.end is not None), default=None), job)

@@ -23,15 +23,14 @@ def command(job: str | None, as_json: bool) -> int:
 
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, the_one
+    from glaunch.commands.looking import chosen_attempt, launches, the_job
     from glaunch.evidence import report_of
-    from glaunch.recover import reconcile
     from glaunch.report.documents import report_document
     from glaunch.report.job import job_text
     from glaunch.talk import talk
 
     world = pipeline.open_world()
-    submission = the_one(reconcile(world.slurm, world.history), job)
+    submission = the_job(launches(world), job)
     attempt = chosen_attempt(submission, job)
     folder = Path(submission.folder)
     report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id, folder, attempt))

@@ -42,6 +42,7 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     if params["wait"] and (params["detach"] or params["parsable"]):
         raise UsageError("--wait stays, --detach and --parsable leave", hint="give one of them")
     from glaunch import aftermath, pipeline
+    from glaunch.launch import launch
     from glaunch.report.plan import read_as
     from glaunch.talk import talk
 
@@ -52,7 +53,7 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
         from glaunch.here import run_here
 
         return run_here(world, request)
-    launched = pipeline.launch(world, request)
+    launched = launch(world, request)
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
         click.echo(json.dumps(document) if params["as_json"] else launched.job_id)

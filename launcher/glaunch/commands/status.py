@@ -24,14 +24,12 @@ Examples:
 def command(ctx: click.Context, job: str | None, show_all: bool, as_json: bool) -> int:
     from glaunch import pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import job_lines, the_one
+    from glaunch.commands.looking import job_lines, launches, the_one
     from glaunch.document import to_document
-    from glaunch.recover import reconcile, sweep
     from glaunch.report.jobs import jobs_text
 
     world = pipeline.open_world()
-    submissions = reconcile(world.slurm, world.history)
-    sweep(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"))
+    submissions = launches(world)
     chosen = (the_one(submissions, job),) if job else submissions if show_all else submissions[-10:]
     lines = job_lines(world, chosen[::-1])
     if as_json:

@@ -41,7 +41,6 @@ _STATES = {
     "DEADLINE": ("", "GL205", "the job's deadline passed", "submit it again with a later deadline"),
     "BOOT_FAIL": ("", "GL204", "a node did not boot", "submit it again; sinfo -R says what the centre knows"),
 }
-_LAUNCH_FAILURE_SIGNAL = 53  # ExitCode 0:53: slurmd could not open the job's output
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class _Death:
 
 def failures(facts: JobFacts) -> Iterator[Finding]:
     """What ended the job, if it did not end well."""
-    if facts.job.reason == "JobLaunchFailure" or (facts.job.exit_code == 0 and facts.job.exit_signal == _LAUNCH_FAILURE_SIGNAL):
+    if facts.job.never_ran:
         yield _launch_failure(facts)
         return
     if stopped_before_ranks(facts):

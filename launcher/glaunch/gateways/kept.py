@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from glaunch.cluster import Cluster
 from glaunch.gateways.slurm import SlurmCommands
@@ -100,24 +99,21 @@ def cluster_key(environ: Mapping[str, str], candidates: Iterable[str] = CONFIGUR
     return ""
 
 
-def read_cluster(
-    gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, with_config: bool = True, nodes_max_age_s: float = 0.0
-) -> tuple[Cluster, str]:
+def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None, *, nodes_max_age_s: float = 0.0) -> tuple[Cluster, str]:
     """(the cluster, its topology as Slurm's own text, "" for none). Questions are asked side by side; what is kept is not asked.
 
-    Cold: nodes 2, partitions 1, topology 1, reservations 1 (and config 2) RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how
-    old the nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Without `with_config` the
-    configuration is there only when it is kept. Raises what SlurmCommands raises.
+    Cold: nodes 2, partitions 1, topology 1, reservations 1, config 2 RPCs; warm: nodes and reservations, 3. `nodes_max_age_s`: how old the
+    nodes' states may be (0 for a launch; a plan may live with 60 s, and prints `cluster.taken_at_s`). Raises what SlurmCommands raises.
     """
     limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
     old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
-    wanted = [question for question in limits if question not in old and (with_config or question != "config")]
+    wanted = [question for question in limits if question not in old]
     fresh = _asked(gateway.answer, wanted, now_s)
     for question, answer in fresh.items():
         if kept and limits[question] > 0:
             kept.put(question, answer)
     answers = {**old, **fresh}
-    config = parse_config(answers["config"].text) if "config" in answers else MappingProxyType({})
+    config = parse_config(answers["config"].text)
     cluster = Cluster(
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),

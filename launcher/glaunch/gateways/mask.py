@@ -20,7 +20,6 @@ _PEOPLE = (
     ("account", re.compile(r"(?:^|\s)(?:AllowAccounts|DenyAccounts|Accounts|Account)=(\S+)", re.M)),
     ("group", re.compile(r"(?:^|\s)(?:AllowGroups|Groups)=(\S+)|\sGroupId=([^\s()]+)", re.M)),
 )
-_IDS = re.compile(r"(?<=\()\d+(?=\))")
 _ADDRESS = re.compile(r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?![\w.:])")
 _FREE = re.compile(r"(?<= )(Comment|Extra|Reason)=(.*?)(?= \[[^\s\[\]]+@[^\s\]]+\]|$| (?:Comment|Extra|Reason)=)", re.M)
 _SYSTEM = re.compile(r"(?<= )OS=\S+.*?(?= RealMemory=)")

@@ -8,15 +8,12 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from glaunch.cluster import NodeTable, Partition, Reservation
+from glaunch.cluster import NodeTable
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, Surround, Surroundings, signals_deferred, within
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
-from glaunch.parsers.slurm_config import parse_config, parse_version
 from glaunch.parsers.slurm_nodes import parse_nodes
-from glaunch.parsers.slurm_partitions import parse_partitions
-from glaunch.parsers.slurm_reservations import parse_reservations
 
 if TYPE_CHECKING:
     from glaunch.job import Job
@@ -75,7 +72,7 @@ class SlurmCommands:
     # What there is
 
     def answer(self, question: str) -> str:
-        """The raw text of one of QUESTIONS; "" for a cluster without a topology."""
+        """The text of one of QUESTIONS as Slurm gave it (`kept.read_cluster` reads all of them); "" for a cluster without a topology."""
         done = self._ask(QUESTIONS[question])
         if (
             question == "topology"
@@ -87,29 +84,9 @@ class SlurmCommands:
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
 
-    def version(self) -> tuple[int, ...]:
-        """(22, 5, 8): that of the commands on this host. No RPC."""
-        return parse_version(self.answer("version"))
-
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use."""
         return parse_nodes(self.answer("nodes"))
-
-    def partitions(self) -> tuple[Partition, ...]:
-        """All partitions, hidden ones too."""
-        return parse_partitions(self.answer("partitions"))
-
-    def reservations(self) -> tuple[Reservation, ...]:
-        """All reservations that this user may see, active or to come."""
-        return parse_reservations(self.answer("reservations"))
-
-    def config(self) -> Mapping[str, str]:
-        """The controller's configuration."""
-        return parse_config(self.answer("config"))
-
-    def topology_text(self) -> str:
-        """`scontrol show topology` as it is; "" where Slurm knows none."""
-        return self.answer("topology")
 
     # Jobs
 

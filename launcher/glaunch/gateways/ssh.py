@@ -24,18 +24,6 @@ from glaunch.settings import Settings
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
 
-REASONS = (
-    "refused",
-    "auth",
-    "unknown-host-key",
-    "changed-host-key",
-    "unreachable",
-    "timeout",
-    "too-large",
-    "broken",
-    "no-logs",
-    "not-attempted",
-)
 _WINDOW = 2 << 20  # enough for a LAN; below 1 MiB a stream crawls
 _PACKET = 1 << 16
 _CHUNK = 1 << 17

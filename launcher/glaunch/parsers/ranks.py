@@ -1,17 +1,13 @@
-"""ranks.tsv of an attempt: rank TAB host TAB local rank, and more columns that are not needed here."""
+"""ranks.tsv of an attempt, and a node's part of it while ranks start: rank TAB host TAB local rank TAB process id."""
 
-from glaunch.errors import ParseError
 from glaunch.logs import RankRow
 
 
-def parse_ranks(text: str, where: str = "ranks.tsv") -> tuple[RankRow, ...]:
-    """Rows in the file's order; a last line that is cut off (the job was killed) is left out. Raises ParseError."""
-    lines = text.split("\n")
-    whole = lines[:-1]  # after the last newline there is nothing, or a line that is not finished
+def parse_ranks(text: str) -> tuple[RankRow, ...]:
+    """The rows in the file's order. A line that is not whole is left out: it is being written just now, or the disk was full then."""
     rows = []
-    for number, line in enumerate(whole, 1):
+    for line in text.split("\n"):
         words = line.split("\t")
-        if len(words) < 3 or not words[0].isdigit() or not words[1] or not words[2].isdigit():
-            raise ParseError(f"{where}:{number}", line, "rank TAB host TAB local rank")
-        rows.append(RankRow(int(words[0]), words[1], int(words[2])))
+        if len(words) == 4 and words[1] and all(word.isascii() and word.isdigit() for word in (words[0], words[2], words[3])):
+            rows.append(RankRow(int(words[0]), words[1], int(words[2])))
     return tuple(rows)

@@ -4,10 +4,9 @@ import re
 
 from glaunch.errors import ConfigError
 from glaunch.parsers.strict_yaml import Items, Node, Scalar, Table, parse_yaml
-from glaunch.rule import ANY_CLASS, Assignment, Flag, Rule
+from glaunch.rule import ANY_CLASS, SWITCHES, Assignment, Flag, Rule
 from glaunch.schema import FABRIC_CLASSES
 
-SWITCHES = ("fail_fast", "debug")
 _TEXTS = ("id", "title", "reason", "source", "if_wrong")
 
 

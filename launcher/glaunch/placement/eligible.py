@@ -56,14 +56,12 @@ class Eligible:
     """Free now."""
     startable: tuple[str, ...]
     """Powered down or not yet in the cloud: would be free, but must start first."""
-    required: tuple[str, ...]
-    """`-w` with fewer nodes than the job has: these must be among them (with as many or more, all others are left out already)."""
     could_ever: tuple[str, ...]
     """Nodes that fit, were they free and up."""
     weights: tuple[int, ...]
-    """Slurm's weight of each of `nodes`; the next two the same for `startable` and `could_ever`."""
+    """Slurm's weight of each of `nodes`."""
     startable_weights: tuple[int, ...]
-    could_ever_weights: tuple[int, ...]
+    """The same of `startable`."""
     left_out: tuple[tuple[str, int], ...]
     """(why, how many) over the partition's other nodes, most first: ("drained", 3). With `nodes` and `startable` they add up to all."""
     never: tuple[tuple[str, int], ...]
@@ -224,11 +222,9 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
         share=share,
         nodes=names(FREE),
         startable=names(STARTABLE),
-        required=() if restricted else tuple(name for name in nodes.names if name in ask.wanted),
         could_ever=names("ever"),
         weights=weights(FREE),
         startable_weights=weights(STARTABLE),
-        could_ever_weights=weights("ever"),
         left_out=_counted(never + busy),
         never=_counted(never),
         soonest_limit_s=_soonest(ask, lay.nodes - len(sets[FREE]) - len(sets[STARTABLE]), names(AHEAD)),

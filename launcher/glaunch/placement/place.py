@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, islice, repeat
 from types import MappingProxyType
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from glaunch.cluster import IntArray
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
 from glaunch.placement.cost import cost_of, cost_of_counts
@@ -18,20 +17,6 @@ from glaunch.placement.order import arranged, natural_order
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.profiles import Penalties
 from glaunch.placement.solve import Branch, Island, best_counts
-
-IntArray = npt.NDArray[np.int64]
-
-
-class Weighed(Protocol):
-    """What `place` chooses from: nodes, each once, and beside each Slurm's Weight (lower is used first)."""
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Node names."""
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """The weight of each node, in the order of `nodes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +42,7 @@ class _Choice:
 
 def place(
     fabric: Fabric,
-    candidates: Weighed,
+    candidates: Candidates,
     n: int,
     objective: str = HOPS,
     groups: Groups = NO_GROUPS,
@@ -97,7 +82,7 @@ def place(
     return _placement(fabric, chosen, bound, objective, groups)
 
 
-def _check(candidates: Weighed, n: int, objective: str, groups: Groups) -> None:
+def _check(candidates: Candidates, n: int, objective: str, groups: Groups) -> None:
     if n < 1:
         raise UsageError(f"{n} nodes cannot be placed", hint="ask for at least 1")
     if len(candidates.nodes) != len(candidates.weights) or len(set(candidates.nodes)) != len(candidates.nodes):
@@ -175,7 +160,7 @@ def _ring(start: int | None, gains: Mapping[str, int], n: int) -> int | None:
 
 
 def _picked(
-    candidates: Weighed,
+    candidates: Candidates,
     rows: IntArray,
     weights: IntArray,
     choice: _Choice,
@@ -226,7 +211,7 @@ def _placement(fabric: Fabric, chosen: Mapping[str, int], bound: Cost, objective
     )
 
 
-def _lone_node(candidates: Weighed, objective: str, penalties: Mapping[str, int]) -> Placement | None:
+def _lone_node(candidates: Candidates, objective: str, penalties: Mapping[str, int]) -> Placement | None:
     weight_of = dict(zip(candidates.nodes, candidates.weights, strict=True))
     if not weight_of:
         return None

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from glaunch.placement.objective import HOPS, compared
+from glaunch.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,9 @@ class Cost:
         if self.leaves <= 1:
             return "1 leaf, 1 switch between any two nodes" if nodes > 1 else "1 node"
         mean = self.hops / (nodes * (nodes - 1) // 2)
-        pods = f"{self.pods} {'pod' if self.pods == 1 else 'pods'}"
         split = [(self.pod_splits, "pods"), (self.leaf_splits, "leaves")]
-        groups = "".join(f", {count} {'group' if count == 1 else 'groups'} over two {what} or more" for count, what in split if count)
-        return f"{self.leaves} leaves in {pods}, {mean:.2f} switches between two nodes on average{groups}"
+        groups = "".join(f", {plural(count, 'group')} over two {what} or more" for count, what in split if count)
+        return f"{self.leaves} leaves in {plural(self.pods, 'pod')}, {mean:.2f} switches between two nodes on average{groups}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
 from glaunch.reasons import in_words
 from glaunch.report.plan import shape
-from glaunch.report.text import clean, plural, row, table, wrapped
-from glaunch.units import format_size, format_span
+from glaunch.report.text import clean, row, table, wrapped
+from glaunch.units import format_size, format_span, plural
 
 _HOSTS_SHOWN = 32
 _MARK = {"error": "✗", "warning": "!", "note": "·"}

@@ -4,7 +4,8 @@ from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups
 from glaunch.placement.placement import Placement
 from glaunch.placement.predict import Bandwidth, Crossings
 from glaunch.plan import Plan
-from glaunch.report.text import plural, row
+from glaunch.report.text import row
+from glaunch.units import plural
 
 
 def groups_words(groups: Groups, placement: Placement) -> str:

@@ -1,7 +1,7 @@
 """What `glaunch plan` prints: every decision with its reason, readable at 60 columns."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,9 +10,9 @@ from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, outlook
-from glaunch.report.text import clean, columns, cut, pad, plural, row, wrapped
+from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
-from glaunch.units import format_span, format_time
+from glaunch.units import format_span, format_time, plural
 
 _BAR_MAX = 16
 _LEAF_MAX = 24
@@ -210,8 +210,3 @@ def _variable(variable: Variable, origin: str, width: int) -> list[str]:
 
 def _notes(label: str, notes: Sequence[str], width: int) -> list[str]:
     return [line for note in notes for line in row(label, note, width)]
-
-
-def option_values(options: Iterable[Option]) -> Mapping[str, str | None]:
-    """Name → value of sbatch options."""
-    return {option.name: option.value for option in options}

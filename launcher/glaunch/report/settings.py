@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from glaunch.rule import ANY_CLASS, Flag, Rule
+from glaunch.rule import ANY_CLASS, SWITCHES, Flag, Rule
 from glaunch.schema import KEYS, Key
 from glaunch.settings import Setting, Settings, Value
 
@@ -123,8 +123,7 @@ def _when(rule: Rule) -> str:
         words += ", one node"
     elif rule.least_nodes > 1:
         words += f", {rule.least_nodes} nodes or more"
-    names = {"fail_fast": "`fabric.fail_fast`", "debug": "`environment.debug`"}
-    return words + "".join(f", {names[name]}{'' if state else ' off'}" for name, state in rule.needs)
+    return words + "".join(f", `{SWITCHES[name]}`{'' if state else ' off'}" for name, state in rule.needs)
 
 
 def _does(rule: Rule) -> str:

@@ -98,8 +98,3 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> lis
         left = width - columns(start) - (2 if start else 0)
         lines.append((f"{start}  " if start else "") + cut(one[-1], max(left, 8)))
     return [line.rstrip() for line in lines]
-
-
-def plural(count: int, word: str, words: str = "") -> str:
-    """`1 leaf`, `2 leaves`."""
-    return f"{count} {word if count == 1 else words or word + 's'}"

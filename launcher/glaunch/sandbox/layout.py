@@ -1,6 +1,7 @@
 """The folder of a sandbox: all that can be written down before anything starts."""
 
 import json
+import math
 import os
 import shlex
 import shutil
@@ -10,13 +11,14 @@ from pathlib import Path
 
 from glaunch import __version__
 from glaunch.errors import UsageError
-from glaunch.fabric import Fabric
+from glaunch.fabric import Fabric, synthetic
+from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.sandbox import inner_python, texts
 from glaunch.sandbox.box import PATH
 from glaunch.sandbox.mounts import fstab, system_mounts
 from glaunch.sandbox.network import Network, lay_out
 from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions, parse_conf, parse_rate
-from glaunch.sandbox.shape import default_shape, grow, node_names, parse_shape, read_topology, topology_conf
+from glaunch.writers.slurm_topology import write_tree
 
 SCRIPTS = ("root.sh", "init.sh", "keep.sh", "build.sh", "accounting.sh", "node.sh")
 HERE = Path(__file__).resolve().parent
@@ -51,13 +53,14 @@ def design(options: SandboxOptions) -> Design:
     plugin = "topology/tree"
     if options.topology:
         text = _read(options.topology, "--topology")
-        fabric = read_topology(text, str(options.topology))
+        fabric = parse_topology_conf(text, where=str(options.topology))
         plugin = "topology/block" if "blockname" in text.lower() else plugin
     else:
-        tiers = parse_shape(options.shape) if options.shape else default_shape(options.nodes or DEFAULT_NODES)
-        fabric = grow(tiers, options.nodes)
-        text = topology_conf(fabric)
-    nodes = node_names(fabric)
+        fabric = synthetic(options.shape or default_shape(options.nodes or DEFAULT_NODES), options.nodes)
+        text = write_tree(fabric)
+    nodes = fabric.nodes
+    if not nodes:
+        raise UsageError(f"{options.topology} names no nodes", hint="a line of a leaf is SwitchName=leaf1 Nodes=n[001-004]")
     if options.nodes and options.nodes != len(nodes):
         raise UsageError(f"--nodes {options.nodes}, but the switches have {len(nodes)} nodes", hint="leave --nodes out")
     if len(nodes) > MAX_NODES:
@@ -69,6 +72,14 @@ def design(options: SandboxOptions) -> Design:
         )
     gpus = texts.gpus_of(nodes, options.gpus)
     return Design(options, fabric, text, plugin, nodes, gpus, lay_out(fabric, options.uplink), root)
+
+
+def default_shape(nodes: int) -> str:
+    """Three tiers that fit `nodes`: leaves of 4 (8 above 64 nodes, 16 above 512), about as many spines as leaves under each."""
+    per_leaf = 4 if nodes <= 64 else 8 if nodes <= 512 else 16
+    leaves = math.ceil(nodes / per_leaf)
+    per_spine = math.ceil(math.sqrt(leaves))
+    return f"core:1 spine:{math.ceil(leaves / per_spine)} leaf:{per_spine} node:{per_leaf}"
 
 
 def _read(path: Path, option: str) -> str:
@@ -176,7 +187,7 @@ def mark(plan: Design) -> str:
         "glaunch": __version__,
         "nodes": len(plan.nodes),
         "switches": len(plan.fabric.switches),
-        "tiers": 1 + max(switch.tier for switch in plan.fabric.switches),
+        "tiers": plan.fabric.tiers,
         "users": ["root", *USERS],
         "accounting": options.accounting,
         "python_on_nodes": not options.no_python,

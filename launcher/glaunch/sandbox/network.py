@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 
 from glaunch.fabric import Fabric
-from glaunch.sandbox.shape import node_names
 
 NET = "10.77"
 CONTROLLER = f"{NET}.0.1"
@@ -54,7 +53,7 @@ def lay_out(fabric: Fabric, uplink: str) -> Network:
     leaf_of = fabric.leaf_of
     hosts = tuple(
         Host(name, address(number), _link_name(f"v-{name}", 15, f"v-{number}"), bridge_of.get(leaf_of.get(name, ""), "br0"), _mac(number))
-        for number, name in enumerate(node_names(fabric), start=1)
+        for number, name in enumerate(fabric.nodes, start=1)
     )
     lines += [_neighbour(host.address, host.mac, "br0") for host in hosts]
     known = [_neighbour(CONTROLLER, _mac(0), "eth0")]

@@ -1,0 +1,170 @@
+"""From a plan to a job: the intent on disk, the job's folder, one sbatch, its id written down, what the site made of it told.
+
+The second part of the way; `pipeline` is before it, `aftermath` after it.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from glaunch import __version__
+from glaunch.caller import user_name
+from glaunch.errors import ControllerSilent, SlurmError
+from glaunch.fabric import Fabric
+from glaunch.gateways.process import signals_deferred
+from glaunch.gateways.slurm import SlurmCommands
+from glaunch.hostlist import expand
+from glaunch.pipeline import World, decide_on, see
+from glaunch.plan import Option, Plan
+from glaunch.recover import IN_FLIGHT_S, catch_up
+from glaunch.report.documents import plan_document
+from glaunch.report.summary import summary
+from glaunch.request import Request
+from glaunch.rundir import create, warn_local, write_texts
+from glaunch.script import Script
+from glaunch.settings import Settings
+from glaunch.talk import talk
+from glaunch.units import format_time
+
+ARGUMENT_MAX_BYTES = 96 * 1024
+"""A single argument of a program ends at 128 KiB on Linux; a longer list of nodes travels in a file."""
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A submission that Slurm took."""
+
+    plan: Plan
+    job_id: str
+    folder: Path
+    pinned: bool
+
+
+def launch(world: World, request: Request) -> Launched:
+    """Decide, write down what is about to be done, and submit: intent, folder, sbatch, id, in this order. Raises what the parts raise."""
+    catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
+    # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
+    with world.history.lock():
+        cluster, fabric = see(world, max_age_s=0)
+        decided, script, hidden = decide_on(world, request, cluster, fabric)
+        pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
+        world.history.append(
+            decided.submission_id,
+            time.time(),
+            state="intent",
+            name=decided.name,
+            folder=decided.folder,
+            script=f"{decided.folder}/job.sbatch",
+            nodes=list(pinned),
+            pin="held" if pinned else "none",
+        )
+    for line in summary(decided):
+        talk(line)
+    folder = write(world, decided, script, fabric)
+    return _submit(world, decided, folder, hidden)
+
+
+def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
+    """The job's folder: all that the job needs, and what was decided."""
+    folder = Path(decided.folder)
+    warn_of_local(world.settings, os.path.realpath(folder))
+    intent = {
+        "schema": "glaunch.intent/1",
+        "submission_id": decided.submission_id,
+        "created_s": time.time(),
+        "glaunch": __version__,
+        "user": user_name(),
+    }
+    create(folder, intent)
+    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(fabric.to_json())))
+    write_texts(folder, (*documents, *script.texts))
+    return folder
+
+
+def warn_of_local(settings: Settings, path: str) -> None:
+    """Say it when other nodes will hardly see this path: such a job never says a word itself."""
+    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    warning = warn_local(path, settings.words("rundir.shared"), settings.words("rundir.local"), mounts)
+    if warning:
+        talk(f"warning: {warning}")
+
+
+def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
+    """One sbatch, its id written down before anything else happens; a second one, without the pin, only where Slurm said no to the first.
+
+    `hidden`: variables for the job that are written nowhere.
+    """
+    slurm, history = world.slurm, world.history
+    options = _words(plan.arguments, folder)
+    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
+    with signals_deferred():
+        try:
+            job_id = _sbatch(slurm, plan, options, hidden)
+            if not job_id:
+                options = ()
+                history.append(plan.submission_id, time.time(), pin="none")
+                job_id = _sbatch(slurm, plan, options, hidden)
+        except ControllerSilent:
+            talk(f"it is not known whether {plan.name} was submitted, and nothing was tried again; to find out: glaunch status")
+            raise
+        except SlurmError as refusal:
+            history.append(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
+            raise
+        history.append(plan.submission_id, time.time(), state="submitted", job_id=job_id)
+    talk(f"job {job_id} submitted; its folder: {folder}")
+    _read_back(slurm, plan, job_id)
+    return Launched(plan, job_id, folder, pinned=bool(options))
+
+
+def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
+    """sbatch's words beside the script; a list of nodes that is too long for an argument goes through a file.
+
+    The file has a node a line: 22.05 does not understand long lines, and says no to a file that makes a list of more than 64 KiB
+    (then the job is asked for without the pin). **Source:** tried on 22.05.8.
+    """
+    words = []
+    for option in arguments:
+        value = option.value
+        if value is not None and len(value) > ARGUMENT_MAX_BYTES:
+            write_texts(folder, ((f"{option.name}.txt", "".join(f"{node}\n" for node in expand(value))),))
+            value = str(folder / f"{option.name}.txt")
+        words.append(f"--{option.name}" if value is None else f"--{option.name}={value}")
+    return tuple(words)
+
+
+def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: Mapping[str, str]) -> str:
+    """The id; "" where Slurm refused the pin, so that the job may be asked for without. A refusal of anything else is raised."""
+    script = f"{plan.folder}/job.sbatch"
+    try:
+        answer = slurm.submit(script, options, (plan.submission_id,), folder=plan.launch.work_dir, environment=hidden)
+    except ControllerSilent:
+        raise
+    except SlurmError as refusal:
+        if not options:
+            raise
+        talk(f"Slurm refuses these nodes ({refusal.message}): submitted again without the pin; Slurm chooses, glaunch orders")
+        return ""
+    if answer.banner:
+        talk(answer.banner)
+    return answer.job_id
+
+
+def _read_back(slurm: SlurmCommands, plan: Plan, job_id: str) -> None:
+    """A site's job_submit plugin may have changed the job: a difference is told, not fought."""
+    try:
+        job = slurm.job(job_id)
+    except SlurmError as error:
+        talk(f"the job could not be read back: {error.message}")
+        return
+    if job is None:
+        return
+    if job.partition and job.partition != plan.partition:
+        talk(f"the site changed the partition: {plan.partition} → {job.partition}")
+    limit_s = plan.time_limit_s
+    if limit_s is not None and job.time_limit_s is not None and -(-limit_s // 60) * 60 != job.time_limit_s:
+        talk(f"the site changed the time limit: {format_time(limit_s)} → {format_time(job.time_limit_s)}")
+    if job.node_count and job.node_count != plan.layout.nodes and not plan.request.array:
+        talk(f"the site changed the number of nodes: {plan.layout.nodes} → {job.node_count}")
