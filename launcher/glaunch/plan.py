@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import OrderRow, Placement
@@ -44,7 +45,7 @@ class Plan:
     time_limit_why: str
     layout: RankLayout
     mode: str
-    """pin (ask for exactly these nodes) or order (Slurm picks, glaunch orders)."""
+    """pin (ask for exactly these nodes), prefer (for these or as good ones) or order (Slurm picks, glaunch orders)."""
     mode_why: str
     placement: Placement | None
     """The best set that is free now; None when not enough is free."""
@@ -67,3 +68,8 @@ class Plan:
     """Free sets that another objective calls better: fewer pods, or fewer hops."""
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The nodes that Slurm is asked for by name: the planned ones, of `prefer` their spares too; () where it chooses freely."""
+        return next((tuple(expand(option.value)) for option in self.arguments if option.name == "nodelist" and option.value), ())

@@ -36,9 +36,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
     click.option(
         "--place",
-        type=click.Choice(["auto", "pin", "order"]),
-        help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; order: Slurm picks, glaunch orders.",
+        type=click.Choice(KEYS["placement.mode"].choices),
+        help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; prefer: them or as good ones; "
+        "order: Slurm picks, glaunch orders.",
     ),
+    click.option("--wait-for-leaves", metavar="N[@TIME]", help="Let Slurm wait for nodes on at most N leaf switches (its --switches)."),
     click.option(
         "--objective",
         type=click.Choice(KEYS["placement.objective"].choices),
@@ -58,7 +60,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 PASSED = (
     *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
-    *("tp", "pp", "dp", "ep", "segment"),
+    *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""
 

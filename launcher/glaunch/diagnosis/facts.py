@@ -37,6 +37,8 @@ class JobFacts:
     tasks_per_node: int = 0
     pinned: bool = False
     """Asked for exactly the planned nodes, and the pin was not lifted."""
+    preferred: bool = False
+    """Asked for the planned nodes or as good ones."""
     planned: tuple[str, ...] = ()
     """The plan's nodes in rank order; () when not enough were free then."""
     order: tuple[tuple[str, int], ...] = ()

@@ -47,7 +47,11 @@ def _against_the_plan(facts: JobFacts, where: str, evidence: str) -> Finding:
     severity = "warning" if worse else "note"
     judged = "farther apart" if worse else "nearer together" if better else "just as near"
     title += f", and they are {judged}: {got.in_words(len(granted))} instead of {plan.in_words(len(planned))}"
-    why = "the pin was kept, so somebody changed the job's nodes" if facts.pinned else "they were no longer free when the job started"
+    why = "they were no longer free when the job started"
+    if facts.pinned:
+        why = "the pin was kept, so somebody changed the job's nodes"
+    elif facts.preferred:
+        why = "they were preferred, not pinned: Slurm chose"
     return Finding("GL102", severity, title, "", None, where, evidence, f"planned was {fold(planned)}; {why}")
 
 

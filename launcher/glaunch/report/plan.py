@@ -92,7 +92,7 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += alternatives(plan, width)
     if plan.best_possible is not None and plan.layout.nodes > 1:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
-    promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
+    promise = plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines += row("placing", promise, width)
     lines += outlook(plan, width)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
