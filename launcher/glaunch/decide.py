@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from glaunch.asking import Ask, parse_wait, way_of
+from glaunch.asking import Ask, Way, parse_wait, way_of
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
+from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
@@ -58,6 +59,7 @@ def decide(
     choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
     placement = choice.free
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
+    order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     name = request.name or caller.job_name
     return Plan(
@@ -73,7 +75,10 @@ def decide(
         mode_why=way.why,
         placement=placement,
         best_possible=choice.best_possible,
-        order=fabric_order(fabric, partition.nodes),
+        order=order,
+        paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
+        fewest_pods=fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
+        on_bad=settings.text("placement.on_bad"),
         directives=directives(
             request,
             origins=origins,
@@ -100,7 +105,7 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, choice.best_possible)),
-        notes=(*kept.notes, *_notes(fit, placement, arranged)),
+        notes=(*kept.notes, *_requeues(settings, way), *_notes(fit, placement, arranged)),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, _network(settings), model),
@@ -196,6 +201,14 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     if unknown:
         warnings.append(f"the topology does not mention {fold(unknown)}")
     return tuple(warnings)
+
+
+def _requeues(settings: Settings, way: Way) -> tuple[str, ...]:
+    """That a pinned job is not requeued, where it was asked to be."""
+    listed = any(option.name == "nodelist" for option in way.arguments)
+    if settings.text("placement.on_bad") != "requeue" or not listed:
+        return ()
+    return (f"{settings.where('placement.on_bad')} requeue: a job that asks for its nodes by name is never requeued; it warns",)
 
 
 def _vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     plan, fabric = load_plan(folder), load_fabric(folder)
     granted = attempt.hosts if attempt is not None else ()
     end = attempt.end if attempt is not None else None
+    placed = attempt.placed if attempt is not None else None
     bundle = load_bundle(attempt.path, granted) if attempt is not None and end is not None else None
     facts = JobFacts(
         job=job,
@@ -60,6 +61,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode != "order" else None,
         granted_cost=cost_of(fabric, granted, groups=plan.groups if plan else NO_GROUPS) if fabric and granted else None,
         best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
+        pods=(placed.pods, placed.fewest_pods, placed.did) if placed is not None and placed.bad else None,
         objective=plan.best_possible.objective if plan and plan.best_possible else HOPS,
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),

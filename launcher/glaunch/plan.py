@@ -66,6 +66,12 @@ class Plan:
     """Nodes that should stay together; the order of the ranks respects them, whatever Slurm grants."""
     alternatives: tuple[Placement, ...] = ()
     """Free sets that another objective calls better: fewer pods, or fewer hops."""
+    fewest_pods: int = 0
+    """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
+    on_bad: str = "warn"
+    """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    paths: tuple[tuple[str, ...], ...] = ()
+    """Each leaf of the partition and the switches above it, up to the root."""
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
 

@@ -1,7 +1,8 @@
 """A job's folder: made once, written atomically, read back attempt by attempt.
 
-    RUNDIR/NAME-SUBMISSION/    intent.json plan.json fabric.json order.tsv command.sh job.sbatch node/ batch-*.log
-        JOB.TASK.RESTART/      granted ordered hosts ranks.tsv audit.json out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
+    RUNDIR/NAME-SUBMISSION/    intent.json plan.json fabric.json *.tsv command.sh job.sbatch node/ batch-*.log
+        JOB.TASK.RESTART/      granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl
+                               exit.json
 
 Everything in an attempt's folder is written by the job itself (`templates/node/batch.sh`); a run inside an allocation that already had
 one is `JOB.TASK.RESTART-2`.
@@ -44,6 +45,24 @@ class AttemptStart:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptPlaced:
+    """placement.json: what the granted nodes cost, as the job itself found it before any rank started."""
+
+    pods: int
+    leaves: int
+    hops: int
+    """-1 where no path joins all nodes."""
+    unknown: int
+    """Nodes that the plan's table does not have."""
+    fewest_pods: int
+    """The plan's number for this size; 0: not known."""
+    bad: bool
+    """In more pods than that."""
+    did: str
+    """failed, requeued, or "" where it went on."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptEnd:
     """exit.json: the job's own word about its end, written last."""
 
@@ -69,6 +88,7 @@ class AttemptFolder:
     restart: int
     run: int
     """1, or more inside one allocation."""
+    placed: AttemptPlaced | None
     start: AttemptStart | None
     end: AttemptEnd | None
     hosts: tuple[str, ...]
@@ -232,12 +252,24 @@ def remove(folder: Path) -> None:
 
 def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> AttemptFolder:
     audit, end = load_json(path / "audit.json"), load_json(path / "exit.json")
+    placed = load_json(path / "placement.json")
     return AttemptFolder(
         path=path,
         job_id=job_id,
         task=task,
         restart=restart,
         run=run,
+        placed=None
+        if placed is None
+        else AttemptPlaced(
+            pods=_whole(placed, "pods"),
+            leaves=_whole(placed, "leaves"),
+            hops=_whole(placed, "hops"),
+            unknown=_whole(placed, "unknown"),
+            fewest_pods=_whole(placed, "fewest_pods"),
+            bad=bool(_whole(placed, "bad")),
+            did=_text(placed, "did"),
+        ),
         start=None
         if audit is None
         else AttemptStart(

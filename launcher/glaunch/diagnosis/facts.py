@@ -49,6 +49,8 @@ class JobFacts:
     granted_cost: Cost | None = None
     best_cost: Cost | None = None
     """The least possible on the partition's whole fabric."""
+    pods: tuple[int, int, str] | None = None
+    """As the job saw it when it started, where it had more pods than its size needs: (pods, the fewest, `failed`, `requeued` or "")."""
     objective: str = HOPS
     """By which the three are compared."""
     ranks: tuple[RankRow, ...] = ()
