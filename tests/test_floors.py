@@ -21,7 +21,7 @@ FLOORS: dict[str, int] = {
     "document": 1, "rule": 1, "network_model": 1, "schema": 1, "reasons": 1,
     "parsers": 2, "writers": 2,
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
-    "decide": 3, "sbatch_options": 3, "asking": 3,
+    "decide": 3, "sbatch_options": 3, "asking": 3, "ahead": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
     "bundle": 3, "recover": 3, "talk": 3, "pin": 3,
     "pipeline": 4, "launch": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
@@ -30,7 +30,9 @@ FLOORS: dict[str, int] = {
 }  # fmt: skip
 """First part below `glaunch` → its floor. `glaunch` itself holds the version and nothing else."""
 
-DECIDING = frozenset({"placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options", "asking"})
+DECIDING = frozenset(
+    {"placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options", "asking", "ahead"}
+)
 DOING = frozenset(
     {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "recover", "talk", "pin"}
 )

@@ -86,7 +86,7 @@ def way_of(ask: Ask) -> Way:
 def wait_words(asked: str, cluster: Cluster) -> str:
     """What `--switches=N@t` means on this cluster: `Slurm waits at most 5 min for nodes on 2 leaf switches, then takes any`."""
     leaves, wait_s = parse_wait(asked)
-    cap_s, whose = _wait_cap(cluster)
+    cap_s, whose = wait_cap(cluster)
     capped = wait_s is None or wait_s > cap_s
     told = f" ({whose})" if capped else ""
     return (
@@ -103,8 +103,8 @@ def parse_wait(text: str) -> tuple[int, int | None]:
     return int(leaves), parse_time_s(wait) if at else None
 
 
-def _wait_cap(cluster: Cluster) -> tuple[int, str]:
-    """(seconds, where that is said)."""
+def wait_cap(cluster: Cluster) -> tuple[int, str]:
+    """What caps every wait of --switches: (seconds, where that is said)."""
     for word in cluster.config.get("SchedulerParameters", "").split(","):
         name, _, value = word.strip().partition("=")
         if name == "max_switch_wait" and value.isdigit():

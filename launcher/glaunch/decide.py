@@ -108,7 +108,7 @@ def decide(
         notes=(*kept.notes, *_requeues(settings, way), *_notes(fit, placement, arranged)),
         groups=kept.groups,
         alternatives=choice.alternatives,
-        outlook=outlook(fabric, choice, fit.layout.tasks, _network(settings), model),
+        outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
     )
 
 
@@ -165,7 +165,7 @@ def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -
     return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
 
 
-def _network(settings: Settings) -> Network:
+def network_of(settings: Settings) -> Network:
     """What the site says of its network."""
     return Network(
         rails=settings.number("network.rails"),

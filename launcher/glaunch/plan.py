@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
-from glaunch.placement.placement import OrderRow, Placement
+from glaunch.placement.placement import Cost, OrderRow, Placement
 from glaunch.placement.predict import Outlook
 from glaunch.request import Request
 from glaunch.tuning import Environment
@@ -18,6 +18,44 @@ class Option:
     name: str
     value: str | None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A better set that comes free, if nobody else takes it."""
+
+    in_s: int
+    """From now, when the last of the jobs on it reaches its time limit."""
+    nodes: tuple[str, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What waiting would buy (`plan --when`)."""
+
+    moments: tuple[Moment, ...]
+    """Each better than all before it and than now."""
+    looked_at: int
+    ends: int
+    """Of so many moments at which nodes come free."""
+    hidden: int
+    """Busy nodes of which Slurm shows no job: they never count as free."""
+    advice: str
+    """What the rule says; "" where there is nothing to weigh."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmChoice:
+    """What Slurm would do with the same job, were it not asked for any nodes (`plan --compare`)."""
+
+    nodes: tuple[str, ...]
+    """() where it refuses the job."""
+    cost: Cost | None
+    """None where no path joins the nodes, or the fabric does not know them."""
+    starts_s: int | None
+    """When, by Slurm's own estimate."""
+    refusal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +110,9 @@ class Plan:
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
+    later: Later | None = None
+    """Only where it was asked for, as the next."""
+    slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
 
