@@ -16,6 +16,7 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
+from glaunch.placement.standing import HIDDEN_WHY
 from glaunch.plan import Launch, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
@@ -78,6 +79,7 @@ def decide(
         order=order,
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
+        nodes_shown=HIDDEN_WHY not in dict(fit.left_out),
         on_bad=settings.text("placement.on_bad"),
         directives=directives(
             request,
@@ -228,7 +230,10 @@ def _notes(fit: Eligible, placement: Placement | None, arranged: bool) -> tuple[
     notes = list(fit.notes)
     if not arranged:
         notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
-    if placement is None:
+    hidden = dict(fit.left_out).get(HIDDEN_WHY, 0)
+    if hidden:
+        notes.append(f"Slurm shows you no nodes (PrivateData): what is free, and the shape of {plural(hidden, 'node')}, is not known")
+    elif placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:

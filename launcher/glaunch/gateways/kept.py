@@ -11,6 +11,7 @@ from pathlib import Path
 
 from glaunch.cluster import Cluster
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.parsers.hidden_nodes import hidden_nodes
 from glaunch.parsers.slurm_config import parse_config, parse_version
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_partitions import parse_partitions
@@ -118,7 +119,7 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),
         taken_at_s=answers["nodes"].taken_at_s,
-        nodes=parse_nodes(answers["nodes"].text),
+        nodes=parse_nodes(answers["nodes"].text) if answers["nodes"].text else hidden_nodes(answers["partitions"].text),
         partitions=parse_partitions(answers["partitions"].text),
         reservations=parse_reservations(answers["reservations"].text),
         config=config,

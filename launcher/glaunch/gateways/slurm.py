@@ -72,7 +72,10 @@ class SlurmCommands:
     # What there is
 
     def answer(self, question: str) -> str:
-        """The text of one of QUESTIONS as Slurm gave it (`kept.read_cluster` reads all of them); "" for a cluster without a topology."""
+        """The text of one of QUESTIONS as Slurm gave it (`kept.read_cluster` reads all of them).
+
+        "" for a cluster without a topology, and for nodes that this user is not to see.
+        """
         done = self._ask(QUESTIONS[question])
         if (
             question == "topology"
@@ -80,6 +83,8 @@ class SlurmCommands:
             and (not done.stdout.strip() or "No topology information" in done.stdout + done.stderr)
         ):
             return ""
+        if question == "nodes" and done.code != 0 and "Access/permission denied" in done.stderr:
+            return ""  # PrivateData=nodes
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout

@@ -177,6 +177,8 @@ def _kinds(request: Request, cluster: Cluster, rows: Sequence[int]) -> list[tupl
 
 
 def _kind(cluster: Cluster, row: int, asked: tuple[str, int] | None) -> tuple[str, int]:
+    if asked and cluster.nodes.states[row] == "HIDDEN":
+        return asked  # nobody knows better
     if asked and asked[0]:
         return asked[0], next((gpu.total for gpu in cluster.nodes.gpus_at(row) if gpu.kind == asked[0]), 0)
     return cluster.nodes.gpu_types[row], int(cluster.nodes.gpus_total[row])
@@ -256,6 +258,8 @@ def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> st
         return "not in -w"
     if ask.inside is not None and name not in ask.inside:
         return "not in the reservation"
+    if nodes.states[row] == "HIDDEN":
+        return ""
     if not ask.has_features(nodes.features[row]):
         return f"without {ask.request.constraint}"
     if share.gpus > gpus:

@@ -6,6 +6,9 @@ from types import MappingProxyType
 FREE, PART, STARTABLE = "free", "part", "startable"
 """Nothing runs there; something runs there; nothing does, but it must be powered up first."""
 
+HIDDEN_WHY = "not shown to you"
+"""Of nodes that Slurm hides (PrivateData=nodes)."""
+
 _WHY = MappingProxyType(
     {
         "DRAIN": "drained",
@@ -29,7 +32,9 @@ _WHY = MappingProxyType(
         "DYNAMIC_FUTURE": "dynamic",
     }
 )
-_DOWN = MappingProxyType({"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state"})
+_DOWN = MappingProxyType(
+    {"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state", "HIDDEN": HIDDEN_WHY}
+)
 
 
 @lru_cache(maxsize=1024)

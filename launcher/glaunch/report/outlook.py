@@ -55,6 +55,8 @@ def later(plan: Plan, width: int) -> list[str]:
     look = plan.later
     if look is None:
         return []
+    if not plan.nodes_shown:
+        return row("later", "not known: Slurm shows you none of its nodes", width)
     parts = [f"now: {_pods_leaves(plan.placement.cost) if plan.placement else 'not enough nodes are free'}"]
     parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {_pods_leaves(one.cost)}" for one in look.moments]
     if not look.moments:

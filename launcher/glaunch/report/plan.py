@@ -84,7 +84,8 @@ def _because(text: str, option: Option | None) -> str:
 
 def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     if plan.placement is None:
-        lines = row("nodes", "not enough are free now: the job will wait", width)
+        words = "not enough are free now: the job will wait" if plan.nodes_shown else "not known: Slurm shows you none"
+        lines = row("nodes", words, width)
     else:
         lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += row("", together, width) if (together := groups_words(plan.groups, plan.placement)) else []
