@@ -7,8 +7,11 @@ from glaunch.placement.placement import OrderRow
 from glaunch.plan import Launch, Option, Plan, RankLayout
 from glaunch.request import Request
 from glaunch.sbatch_options import batch_output
+from glaunch.script import Gathering
 from glaunch.tuning import Environment, Variable
 
+GATHERING = Gathering(before_limit_s=60, timeout_s=10, cap_bytes=256 << 20, node_dir="/tmp")
+"""What ships, as `site/defaults.yaml` has it."""
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 
 

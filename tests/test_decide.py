@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from glaunch import config
+from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
 from glaunch.decide import decide
 from glaunch.errors import NeverFits
@@ -119,3 +119,10 @@ def test_where_slurm_takes_no_order_plan_and_script_say_so(site: Site) -> None:
     assert not plan.launch.arranged
     assert [note for note in plan.notes if "topology/block" in note and "Slurm's own" in note]
     assert site.decide().launch.arranged
+
+
+def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: Site) -> None:
+    assert options(site.decide(), "comment")[0][0] == f"glaunch/{__version__}"
+    assert options(site.decide(sbatch=(("comment", "mine"),)), "comment") == [("mine", "")]
+    site.says("sbatch: {comment: ours}\n")
+    assert options(site.decide(), "comment") == [("ours", f"{site.file}:1")]

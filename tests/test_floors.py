@@ -18,12 +18,12 @@ LAUNCHER = Path(__file__).resolve().parents[1] / "launcher"
 FLOORS: dict[str, int] = {
     "errors": 0, "units": 0,
     "hostlist": 1, "cluster": 1, "fabric": 1, "node_shape": 1, "request": 1, "settings": 1, "job": 1, "logs": 1,
-    "document": 1, "rule": 1, "network_model": 1, "schema": 1, "reasons": 1,
+    "document": 1, "inherited": 1, "rule": 1, "network_model": 1, "schema": 1, "reasons": 1,
     "parsers": 2, "writers": 2,
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
     "decide": 3, "sbatch_options": 3, "asking": 3, "ahead": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
-    "bundle": 3, "recover": 3, "talk": 3, "pin": 3,
+    "bundle": 3, "attempt": 3, "recover": 3, "talk": 3, "pin": 3,
     "pipeline": 4, "launch": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
     "commands": 5,
     "cli": 6, "__main__": 7,
@@ -34,7 +34,7 @@ DECIDING = frozenset(
     {"placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options", "asking", "ahead"}
 )
 DOING = frozenset(
-    {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "recover", "talk", "pin"}
+    {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "attempt", "recover", "talk", "pin"}
 )
 PURE = DECIDING | {part for part, floor in FLOORS.items() if floor <= 2}
 WORLD = frozenset({"os", "subprocess", "pathlib", "time", "random", "socket", "paramiko", "pyslurm", "shutil", "tempfile", "threading"})

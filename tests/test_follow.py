@@ -1,16 +1,18 @@
 """When a pin is given back, how a file is followed, and how often Slurm is asked."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from glaunch import follow
 from glaunch.errors import SlurmError
-from glaunch.follow import Ending, Follower, GrowingFile, Pace
+from glaunch.follow import Ending, Follower, GrowingFile, Pace, task_codes
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
+from glaunch.reasons import estimate
 
 
 def pending(reason: str, required: str = "n[1-2]") -> Job:
@@ -51,6 +53,10 @@ class Slurm:
         if isinstance(self.now, SlurmError):
             raise self.now
         return self.now
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        job = self.job("".join(ids))
+        return () if job is None else (job,)
 
     def unpin(self, job_id: str) -> str:
         return self.unpins.pop(0) if len(self.unpins) > 1 else self.unpins[0]
@@ -103,7 +109,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 class Watched:
     """A job's folder and a Follower of it."""
 
-    def __init__(self, folder: Path, slurm: Slurm, *, pinned: bool = False, array: bool = False) -> None:
+    def __init__(self, folder: Path, slurm: Slurm, *, pinned: bool = False, array: bool = False, host: str = "") -> None:
         self.folder, self.pins, self.said, self.shown, self.started = folder, [], [], [], 0  # type: ignore[var-annotated]
         self.follower = Follower(
             slurm,
@@ -111,6 +117,7 @@ class Watched:
             "12",
             pinned=pinned,
             array=array,
+            host=host,
             pace=Pace(patience_s=30, poll_s=10, max_poll_s=60),
             out=self.shown.append,
             talk=self.said.append,
@@ -211,3 +218,32 @@ def test_what_ran_by_hand_in_the_same_folder_is_not_the_job_that_is_followed(tmp
     (tmp_path / "batch-123.log").write_text("by hand\n")
     assert watched.follower.run() == Ending(0, "job", DONE, "")
     assert watched.shown == ["mine"]
+
+
+def test_another_host_than_rank_0s_may_be_followed(tmp_path: Path, clock: Clock) -> None:
+    watched = Watched(tmp_path, Slurm(DONE), host="n1")
+    watched.begin("12.0.0")
+    for host in ("n1", "n2"):
+        (tmp_path / "12.0.0/out" / f"{host}.log").write_text(f"from {host}\n")
+    (tmp_path / "batch-12.log").write_text("the batch script\n")
+    watched.end("12.0.0")
+    watched.follower.run()
+    assert watched.shown == ["from n1"]
+
+
+def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, clock: Clock) -> None:
+    waiting = Job("12", "PENDING", "Resources", start_s=7300)
+    assert estimate(waiting, 100.0) == "starts in about 2 h (Slurm's estimate; changes with the queue)"
+    assert estimate(Job("12", "PENDING", "Resources"), 100.0) == estimate(waiting, 8000.0) == ""
+    assert estimate(Job("12", "RUNNING", start_s=7300), 100.0) == ""
+    slurm = Slurm(replace(waiting, start_s=1 << 40))
+    watched = Watched(tmp_path, slurm)
+    clock.at(100, lambda: slurm.says(DONE))
+    watched.follower.run()
+    assert "Slurm's estimate" in watched.said[0]
+    assert len([line for line in watched.said if "estimate" in line]) == 1
+
+
+def test_a_task_that_left_no_exit_code_has_slurms() -> None:
+    lost, failed, killed = Job("7_2", "NODE_FAIL"), Job("7_3", "FAILED", exit_code=5), Job("7_4", "CANCELLED", exit_signal=9)
+    assert task_codes((), (Job("7_1", "COMPLETED"), lost, failed, killed, Job("7_5", "RUNNING"))) == {1: 0, 2: 1, 3: 5, 4: 137}

@@ -91,3 +91,9 @@ def test_the_lock_lets_one_look_and_write_at_a_time(tmp_path: Path) -> None:
         worker.join(60)
         assert worker.exitcode == 0
     assert len(History(tmp_path, "login1").submissions()) == 80
+
+
+def test_a_full_disk_stops_no_job_that_is_there_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    History(tmp_path / "file" / "state", "login1").note("a", 1.0)
+    assert "cannot remember what is launched" in capsys.readouterr().err

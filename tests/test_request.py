@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.request import Request, Words, asks, read_words, with_option
+from glaunch.inherited import NOT_HANDED_ON, with_inherited
+from glaunch.request import Request, Words, apart, asks, read_words, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
 
@@ -65,6 +66,16 @@ def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) 
     assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
 
 
+def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
+    environ = {"SBATCH_TIMELIMIT": "3", "SBATCH_PARTITION": "gpu", "SBATCH_OUTPUT": "/x", "SLURM_NTASKS": "4", "SBATCH_OVERCOMMIT": "1"}
+    request = with_inherited(Request(("x",), time="5"), environ)
+    assert (request.time, request.partition, request.sbatch) == ("5", "gpu", (("overcommit", None),))
+    assert request.inherited == ("SBATCH_OVERCOMMIT=1", "SBATCH_PARTITION=gpu")
+    assert request.unused == ("SBATCH_OUTPUT=/x", "SLURM_NTASKS=4")
+    assert set(environ) <= NOT_HANDED_ON
+    assert with_inherited(Request(("x",)), {"SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}).unused == ()
+
+
 def test_an_sbatch_option_that_glaunch_knows_is_the_same_as_its_own() -> None:
     request = Request(("x",))
     for name, value in (("time", "5"), ("job-name", "big"), ("cpus-per-task", "4"), ("exclusive", None), ("requeue", None)):
@@ -77,8 +88,15 @@ def test_an_sbatch_option_that_glaunch_knows_is_the_same_as_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("wrap", "x"), ("nodes", "4"), ("output", "/x"), ("chdir", "/x"), ("time", None), ("cpus-per-task", "x")]
+    ("name", "value"),
+    [("wrap", "x"), ("nodes", "4"), ("output", "/x"), ("gpus", "4"), ("time", None), ("cpus-per-task", "x")],
 )
 def test_an_sbatch_option_that_cannot_be_taken_is_refused(name: str, value: str | None) -> None:
     with pytest.raises(UsageError, match=f"--sbatch {name}"):
         with_option(Request(("x",)), name, value)
+
+
+def test_gpus_among_gres_are_gpus_per_node() -> None:
+    assert apart("gres", "gpu:h100:4,nvme:1") == (("gpus-per-node", "h100:4"), ("gres", "nvme:1"))
+    assert apart("gres", "gpu") == (("gpus-per-node", "1"),)
+    assert apart("time", "3") == (("time", "3"),)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plans import TEMPLATES, load_templates, make_plan
+from tests.plans import GATHERING, TEMPLATES, load_templates, make_plan
 
 from glaunch import rundir
 from glaunch.errors import UsageError
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
 from glaunch.sbatch_options import batch_output
-from glaunch.script import Ending, render
+from glaunch.script import render
 from glaunch.tuning import Variable
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -53,7 +53,7 @@ PLANS = {
 
 
 def folder_of(plan: Plan) -> dict[str, str]:
-    return dict(render(plan, load_templates(), version="1.2.3").texts)
+    return dict(render(plan, load_templates(), version="1.2.3", gathering=GATHERING).texts)
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -70,7 +70,9 @@ def test_golden(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_same_plan_same_bytes(name: str) -> None:
-    assert render(PLANS[name], load_templates(), version="1") == render(PLANS[name], load_templates(), version="1")
+    assert render(PLANS[name], load_templates(), version="1", gathering=GATHERING) == render(
+        PLANS[name], load_templates(), version="1", gathering=GATHERING
+    )
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -133,7 +135,7 @@ def test_the_users_own_signal_is_passed_on() -> None:
 
 
 def test_no_timer_when_it_is_switched_off() -> None:
-    text = dict(render(PLANS["plain"], load_templates(), version="1", ending=Ending(before_limit_s=0)).texts)["job.sbatch"]
+    text = dict(render(PLANS["plain"], load_templates(), version="1", gathering=replace(GATHERING, before_limit_s=0)).texts)["job.sbatch"]
     assert "watch_limit &" not in text
 
 
@@ -210,6 +212,7 @@ def test_every_argument_and_value_arrives(shell: str, folder_name: str, tmp_path
     count = iter(range(10**6))
     base = tmp_path_factory.mktemp("jobs")
     path = f"{stand_ins(base / 'bin', shell)}:{os.environ['PATH']}"
+    gathering = replace(GATHERING, node_dir=str(base), before_limit_s=0)
 
     @settings(max_examples=20, deadline=None)
     @given(st.lists(any_text, max_size=5), any_text)
@@ -220,7 +223,7 @@ def test_every_argument_and_value_arrives(shell: str, folder_name: str, tmp_path
         variable = Variable("X", value, "--env", "asked for", "")
         plan = make_plan(str(folder), argv, nodes=1, per_node=1, variables=(variable,), work_dir=str(base))
         rundir.create(folder, {"schema": "glaunch.intent/1"})
-        rundir.write_texts(folder, render(plan, load_templates(), version="1", ending=Ending(log_root=str(base), before_limit_s=0)).texts)
+        rundir.write_texts(folder, render(plan, load_templates(), version="1", gathering=gathering).texts)
         done = subprocess.run(
             ["sh", folder / "job.sbatch"],
             env={"PATH": path, "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001", "tasks": "mine"},
@@ -238,7 +241,8 @@ def test_what_a_rule_takes_out_of_the_environment_does_not_reach_the_program(tmp
     taken = Variable("NCCL_NET", "IB", "R02", "one node needs no fabric", "OLCF")
     plan = make_plan(str(folder), ("sh", "-c", 'echo "${NCCL_NET-unset} $OTHER"'), nodes=1, per_node=1, unset=(taken,), work_dir=str(base))
     rundir.create(folder, {"schema": "glaunch.intent/1"})
-    rundir.write_texts(folder, render(plan, load_templates(), version="1", ending=Ending(log_root=str(base), before_limit_s=0)).texts)
+    gathering = replace(GATHERING, node_dir=str(base), before_limit_s=0)
+    rundir.write_texts(folder, render(plan, load_templates(), version="1", gathering=gathering).texts)
     env = {"PATH": f"{stand_ins(base / 'bin', 'dash')}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001"}
     done = subprocess.run(["sh", folder / "job.sbatch"], env=env | {"NCCL_NET": "IB", "OTHER": "stays"}, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -146,6 +146,9 @@ def prefix(wheel: Path, place: Path) -> Path:
     assert done.returncode == 0, done.stderr
     shutil.rmtree(house)
     subprocess.run(["chmod", "-R", "a-w,a+rX", str(venv)], check=True)
+    if as_other_user([str(venv / "bin/python"), "-c", ""], place).returncode != 0:
+        python = os.path.realpath(venv / "bin/python")
+        pytest.skip(f"other users cannot run {python}: make the environment of a Python that they can (make PYTHON=…)")
     return venv
 
 
@@ -169,8 +172,6 @@ def crowded(place: Path) -> Path:
 
 def test_runs_offline_and_read_only_for_another_user(prefix: Path, crowded: Path) -> None:
     python = str(prefix / "bin/python")
-    if as_other_user([python, "-c", ""], crowded).returncode != 0:
-        pytest.skip(f"other users cannot run {os.path.realpath(python)}: make the environment of a Python that they can (make PYTHON=…)")
     whole = "import glaunch.cli, jinja2, numpy, paramiko, rich, yaml; print(glaunch.__file__)"
     for argv in ([str(prefix / "bin/glaunch"), "--version"], [python, "-m", "glaunch", "--version"], [python, "-W", "error", "-c", whole]):
         done = as_other_user(argv, crowded)

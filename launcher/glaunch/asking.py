@@ -10,7 +10,6 @@ from glaunch.hostlist import fold
 from glaunch.placement.eligible import Eligible
 from glaunch.placement.order import natural_order
 from glaunch.placement.placement import Placement
-from glaunch.placement.standing import HIDDEN_WHY
 from glaunch.plan import Option
 from glaunch.request import Request
 from glaunch.sbatch_options import hindrance
@@ -80,8 +79,7 @@ def way_of(ask: Ask) -> Way:
     if against:
         return Way("order", against)
     if ask.placement is None:
-        hidden = HIDDEN_WHY in dict(ask.fit.left_out)
-        return Way("order", "Slurm does not show you what is free" if hidden else "not enough nodes are free now")
+        return Way("order", "not enough nodes are free now")
     return _pin(ask, ask.placement) if way == "pin" else _prefer(ask, ask.placement)
 
 

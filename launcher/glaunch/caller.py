@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from glaunch.errors import UsageError
+from glaunch.errors import GlaunchError, UsageError
 from glaunch.request import Caller, Request
 from glaunch.settings import Settings
 
@@ -31,8 +31,28 @@ def login_host() -> str:
 
 
 def state_folder(environ: Mapping[str, str]) -> Path:
-    """Where this user's history and kept answers are. **Source:** XDG Base Directory Specification 0.8."""
-    return Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "glaunch"
+    """Where this user's history and kept answers are: a relative XDG_STATE_HOME is as if it were not set.
+
+    **Source:** XDG Base Directory Specification 0.8: "All paths set in these environment variables must be absolute".
+    """
+    named = environ.get("XDG_STATE_HOME", "")
+    return (Path(named) if os.path.isabs(named) else Path.home() / ".local" / "state") / "glaunch"
+
+
+def home_folder() -> Path:
+    """The user's home. Raises GlaunchError where neither HOME nor the user database knows one."""
+    try:
+        return Path.home()
+    except RuntimeError as unknown:
+        raise GlaunchError(f"user {user_name()} has no home folder", hint="export HOME=/a/folder/of/yours") from unknown
+
+
+def here_folder() -> Path:
+    """The folder that this process is in. Raises UsageError where it was removed meanwhile."""
+    try:
+        return Path.cwd()
+    except OSError as gone:
+        raise UsageError(f"the folder that you are in cannot be used any more ({gone.strerror})", hint="cd to another one") from gone
 
 
 def terminal_width() -> int:

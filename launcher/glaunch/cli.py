@@ -3,6 +3,8 @@
 Each module of `commands/` holds one click command named `command`; it is imported when it is asked for: `glaunch --help` stays quick.
 """
 
+import contextlib
+import errno
 import os
 import re
 import shutil
@@ -41,6 +43,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "demo": "The whole of glaunch once, on a sandbox of 16 nodes.",
     },
 }
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""What a disk, or the device behind stdout, says when it takes no more: no fault of glaunch."""
 VERBS = {name: text for section in SECTIONS.values() for name, text in section.items()}
 EXAMPLES = """\
 Examples:
@@ -161,13 +165,35 @@ def main(args: list[str] | None = None) -> NoReturn:
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        with contextlib.suppress(OSError):
+            click.echo(f"glaunch: nothing more can be written: {error.strerror}", err=True)
+        code = 1
+    _last_words()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _last_words() -> None:
+    """Write out what is still held back; where that cannot be, the interpreter must not try once more and end with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # closed from the start (`>&-`) there is none
+            _flush(stream)
+
+
+def _flush(stream: TextIOWrapper) -> None:
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
+    if issubclass(kind, KeyboardInterrupt):
+        raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)
     else:

@@ -1,6 +1,6 @@
 """What Slurm said about a cluster at one moment. 100,000 nodes are columns here, not objects."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
+HIDDEN = "HIDDEN"
+"""The state, none of Slurm's, of a node that Slurm does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,11 @@ class NodeTable:
     gpus: tuple[tuple[GpuCount, ...], ...] = ()
     """GPUs by type, sorted by type; empty where the table was made without them (then the columns above are all there is)."""
 
+    @property
+    def hidden(self) -> bool:
+        """True where Slurm shows this user no node (PrivateData=nodes): then only the names are known, from the partitions."""
+        return bool(self.states) and all(state == HIDDEN for state in self.states)
+
     def gpus_at(self, row: int) -> tuple[GpuCount, ...]:
         """The GPUs of one node by type; from the total columns where the table has no finer ones."""
         if self.gpus:
@@ -67,6 +74,27 @@ class NodeTable:
         return all(_same(getattr(self, column), getattr(other, column)) for column in self.__dataclass_fields__)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+def hidden_nodes(names: Sequence[str]) -> NodeTable:
+    """The nodes of a cluster that shows them to nobody but its administrators."""
+    none = np.zeros(len(names), dtype=np.int64)
+    nothing: tuple[frozenset[str], ...] = (frozenset(),) * len(names)
+    return NodeTable(
+        names=tuple(names),
+        addresses=tuple(names),
+        states=(HIDDEN,) * len(names),
+        cpus_total=none,
+        cpus_allocated=none,
+        memory_total_mib=none,
+        memory_allocated_mib=none,
+        gpus_total=none,
+        gpus_allocated=none,
+        gpu_types=("",) * len(names),
+        weights=none,
+        features=nothing,
+        partitions=nothing,
+    )
 
 
 def _same(one: object, two: object) -> bool:

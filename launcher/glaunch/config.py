@@ -253,7 +253,7 @@ class _Fold:
 
     def _refuse_protected(self, name: str, setting: Setting) -> None:
         for one in self.protected:
-            if name == one.key or name.startswith(one.key + "."):
+            if one.covers(name):
                 raise ConfigError(f"{setting.where}: {name!r} is set by the site alone: {one.message}", hint=f"fixed in {one.where}")
 
     def settings(self, home: str, environ: Mapping[str, str]) -> Settings:

@@ -16,7 +16,6 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
-from glaunch.placement.standing import HIDDEN_WHY
 from glaunch.plan import Launch, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
@@ -79,7 +78,6 @@ def decide(
         order=order,
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
-        nodes_shown=HIDDEN_WHY not in dict(fit.left_out),
         on_bad=settings.text("placement.on_bad"),
         directives=directives(
             request,
@@ -88,7 +86,7 @@ def decide(
             partition=partition.name,
             partition_why="" if request.partition else _partition_why(partition),
             layout=fit.layout,
-            cpus_per_task=_cpus_per_task(cluster, partition, fit),
+            cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
             memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
             folder=folder,
             work_dir=caller.work_dir,
@@ -107,7 +105,11 @@ def decide(
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, choice.best_possible)),
-        notes=(*kept.notes, *_requeues(settings, way), *_notes(fit, placement, arranged)),
+        notes=(
+            *kept.notes,
+            *_requeues(settings, way),
+            *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+        ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
@@ -148,7 +150,7 @@ def _time(request: Request, origins: Mapping[str, str], partition: Partition) ->
 def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
     """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
     layout, force = fit.layout, "; to let Slurm say no itself: --force"
-    asks = f"{layout.tasks} ranks need {layout.nodes} nodes of {layout.tasks_per_node} ranks"
+    asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
     if partition.max_time_s is not None and (time_limit_s is None or time_limit_s > partition.max_time_s):
         most = format_time(partition.max_time_s)
         message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
@@ -160,7 +162,7 @@ def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -
         message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
         return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
     have = len(fit.could_ever)
-    if layout.nodes <= have or not fit.decided:
+    if layout.nodes <= have or (not fit.decided and layout.nodes <= len(partition.nodes)):
         return None
     why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
     fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
@@ -177,10 +179,11 @@ def network_of(settings: Settings) -> Network:
     )
 
 
-def _cpus_per_task(cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
+def _cpus_per_task(request: Request, cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
     """Each GPU's share of the cores, where the partition's own defaults do not give it: one core for a rank starves its data loader."""
     layout = fit.layout
-    if not layout.gpus_per_node or "DefCpuPerGPU" in partition.job_defaults or not fit.could_ever:
+    theirs = cluster.nodes.hidden or "DefCpuPerGPU" in partition.job_defaults or any(name == "cpus-per-gpu" for name, _ in request.sbatch)
+    if not layout.gpus_per_node or theirs or not fit.could_ever:
         return None
     if fit.exclusive:
         cpus = min(int(cluster.nodes.cpus_total[cluster.nodes.row[node]]) for node in fit.could_ever)
@@ -226,16 +229,19 @@ def _vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str
     return ()
 
 
-def _notes(fit: Eligible, placement: Placement | None, arranged: bool) -> tuple[str, ...]:
+def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool, *, hidden: bool) -> tuple[str, ...]:
     notes = list(fit.notes)
+    if request.inherited:
+        notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
+    if request.unused:
+        notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if not arranged:
         notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
-    hidden = dict(fit.left_out).get(HIDDEN_WHY, 0)
     if hidden:
-        notes.append(f"Slurm shows you no nodes (PrivateData): what is free, and the shape of {plural(hidden, 'node')}, is not known")
-    elif placement is None:
+        return tuple(notes)
+    if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
-        notes.append(f"{free} of the {layout.nodes} nodes are free now: submitted all the same, it starts when Slurm finds the rest")
+        notes.append(f"{free} of {plural(layout.nodes, 'node')} free now: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
         if fit.soonest_limit_s:

@@ -38,6 +38,10 @@ class ParseError(GlaunchError):
         self.expected = expected
 
 
+class DiskError(GlaunchError):
+    """A file cannot be read or written: a full disk, a used-up quota, a folder that is closed."""
+
+
 class NeverFits(GlaunchError):
     """The request is more than this cluster or a limit of it can ever give; the message names the limit."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from glaunch import __version__
+from glaunch.attempt import AttemptFolder, batch_logs, load_json
 from glaunch.bundle import load_bundle
 from glaunch.diagnosis.diagnose import diagnose
 from glaunch.diagnosis.facts import JobFacts, TextFile
@@ -19,7 +20,6 @@ from glaunch.placement.objective import HOPS, NO_GROUPS
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
 from glaunch.report.job import JobReport, Tail
-from glaunch.rundir import AttemptFolder, batch_logs, load_json
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
@@ -46,7 +46,8 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     granted = attempt.hosts if attempt is not None else ()
     end = attempt.end if attempt is not None else None
     placed = attempt.placed if attempt is not None else None
-    bundle = load_bundle(attempt.path, granted) if attempt is not None and end is not None else None
+    over = end is not None or job.over  # a job that was killed hard leaves no end of its own, and logs all the same
+    bundle = load_bundle(attempt.path, granted) if attempt is not None and over else None
     facts = JobFacts(
         job=job,
         attempt=attempt.path.name if attempt is not None else "",

@@ -3,21 +3,23 @@
 The job's own folder shows that it runs (an attempt folder appears) and that it ended (exit.json), without a single RPC.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Protocol
 
+from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
 from glaunch.job import Job
 from glaunch.pin import LOOKS_S, Unpins, give_back
-from glaunch.reasons import in_words
-from glaunch.rundir import AttemptFolder, attempts, batch_logs, last_runs
+from glaunch.reasons import estimate, in_words
 
 TICK_S = 0.2
 RUNS_A_TICK = 10
 """Each look at the folder opens some files of every run: an array of hundreds of tasks is looked at more seldom."""
+LAST_TRIES = 5
+"""How often a pin is tried to be lifted when glaunch leaves: Slurm may ask to try again a moment after a job came in."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
 
@@ -27,6 +29,9 @@ class Controller(Unpins, Protocol):
 
     def job(self, job_id: str) -> Job | None:
         """One look at one job; None when Slurm does not know it (any more)."""
+
+    def jobs(self, ids: Iterable[str]) -> tuple[Job, ...]:
+        """Of an array all tasks, one row each; without those that Slurm has forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,8 @@ class Ending:
     told_by: str
     job: Job | None
     message: str
+    tasks: Mapping[int, int] = field(default_factory=dict)
+    """Of an array: task → its exit code."""
 
 
 class GrowingFile:
@@ -74,7 +81,9 @@ class GrowingFile:
 
 
 class Follower:
-    """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes."""
+    """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes; `host` whose ranks are shown
+    ("": rank 0's).
+    """
 
     def __init__(
         self,
@@ -84,6 +93,7 @@ class Follower:
         *,
         pinned: bool,
         array: bool,
+        host: str = "",
         pace: Pace,
         out: Callable[[str], None] | None,
         talk: Callable[[str], None],
@@ -91,7 +101,7 @@ class Follower:
         on_start: Callable[[AttemptFolder], None],
     ) -> None:
         self.controller, self.folder, self.job_id = controller, folder, job_id
-        self.pinned, self.array, self.pace = pinned, array, pace
+        self.pinned, self.array, self.host, self.pace = pinned, array, host, pace
         self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
         self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
@@ -101,6 +111,8 @@ class Follower:
         """As the folder showed them last."""
         self._said = ""
         self._silent = False
+        self._rows: tuple[Job, ...] = ()
+        """Of an array: its tasks, as Slurm said last."""
         self._over_since_s: float | None = None
         self._files: dict[Path, GrowingFile] = {}
 
@@ -116,10 +128,13 @@ class Follower:
 
     def lift_pin(self) -> None:
         """On leaving early: a pin must not stay behind on a job that still waits."""
-        if self.pinned:
+        for _ in range(LAST_TRIES if self.pinned else 0):
             job = self._ask()
             if not self._silent:
                 self._judge_pin(job, waited_s=self.pace.patience_s)
+            if self._silent or not self.pinned:
+                return
+            sleep(TICK_S)
 
     def _step(self) -> Ending | None:
         """One round: what the folder shows, new output, and now and then one look at Slurm."""
@@ -147,7 +162,8 @@ class Follower:
             return None
         job = self._ask()
         if job is not None and (job.restarts > run.restart or job.state in {"PENDING", "REQUEUED"}):
-            self.talk(f"job {self.job_id} is back in the queue: {in_words(job)}")
+            self._said = in_words(job)
+            self.talk(f"job {self.job_id} is back in the queue" + (f": {self._said}" if job.state == "PENDING" else ""))
             self._next_look_s = self._waited() + self.pace.poll_s
             return None
         return self._ending(job)
@@ -163,15 +179,20 @@ class Follower:
         words = in_words(job)
         if words != self._said and not (job.state == "RUNNING" and self._runs):
             self._said = words
-            self.talk(f"job {self.job_id} {words}")
+            self.talk("; ".join(part for part in (f"job {self.job_id} {words}", estimate(job, time())) if part))
         if self.pinned:
             self._judge_pin(job, self._waited())
         return self._ending(job) if job.over and not self._files_will_tell() else None
 
     def _ask(self) -> Job | None:
+        """The job; of an array the first task that is not over, or the first of all. Sets `_silent` where Slurm does not tell."""
         self._last_look_s = self._waited()
         try:
-            job = self.controller.job(self.job_id)
+            if self.array:
+                self._rows = self.controller.jobs((self.job_id,))
+                job = next((row for row in self._rows if not row.over), self._rows[0] if self._rows else None)
+            else:
+                job = self.controller.job(self.job_id)
         except SlurmError as error:
             if not self._silent:
                 self.talk(f"{error.message}; still following the job's files")
@@ -219,6 +240,8 @@ class Follower:
         return self._waited() - self._over_since_s < EXIT_LAG_S
 
     def _ending(self, job: Job | None) -> Ending:
+        if self.array:
+            return self._array_ending(job)
         codes = [run.end.code for run in last_runs(self._runs) if run.end is not None]
         if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
             return Ending(max(codes), "job", job, "")
@@ -232,10 +255,21 @@ class Follower:
                 f"job {job.id} never ran: its first node cannot see {self.folder}\n"
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
-        code = job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+        code = code_of(job)
         if job.state == "COMPLETED":
             return Ending(code, "job", job, "")
-        return Ending(code or 1, "job" if code else "glaunch", job, f"job {job.id} {in_words(job)}")
+        words = in_words(job)
+        return Ending(code or 1, "job" if code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
+
+    def _array_ending(self, job: Job | None) -> Ending:
+        """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""
+        tasks = task_codes(self._runs, self._rows)
+        if not tasks:
+            words = f"job {self.job_id} {in_words(job)}" if job else f"Slurm does not know job {self.job_id} any more"
+            return Ending(1, "glaunch", job, words)
+        told = min((task for task in tasks if tasks[task]), default=max(tasks))
+        row = next((row for row in self._rows if row.id == f"{self.job_id}_{told}"), Job(f"{self.job_id}_{told}", "UNKNOWN"))
+        return Ending(max(tasks.values()), "job", row, "", tasks)
 
     def _show(self, *, last: bool = False) -> None:
         if self.out is None:
@@ -246,8 +280,24 @@ class Follower:
                 self.out(line)
 
     def _shown_files(self) -> list[tuple[Path, str]]:
-        """The batch logs, and the output of rank 0's host (of each task of an array, with the task's number before it)."""
-        files = [(path, "") for path in batch_logs(self.folder, self.job_id)]
+        """The batch logs and the output of rank 0's host, or of the named host alone; of an array with the task's number before it."""
+        files = [] if self.host else [(path, "") for path in batch_logs(self.folder, self.job_id)]
         for run in self._runs:
-            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in run.hosts[:1]]
+            hosts = (self.host,) if self.host in run.hosts else () if self.host else run.hosts[:1]
+            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in hosts]
         return files
+
+
+def code_of(job: Job) -> int:
+    """The exit code that Slurm gives a job, as a shell would tell it."""
+    return job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
+
+
+def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:
+    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows."""
+    codes = {}
+    for row in rows:
+        task = row.id.partition("_")[2]
+        if task.isdigit() and row.over:
+            codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
+    return codes | {run.task: run.end.code for run in last_runs(found) if run.end is not None}

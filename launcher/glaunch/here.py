@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import FrameType
 
 from glaunch.aftermath import look_up, save_report
+from glaunch.attempt import attempts
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
@@ -16,7 +17,6 @@ from glaunch.launch import write
 from glaunch.pipeline import World, decide_on, see
 from glaunch.report.job import job_text
 from glaunch.request import Request
-from glaunch.rundir import attempts
 from glaunch.talk import talk, tell
 
 
@@ -44,6 +44,8 @@ def run_here(world: World, request: Request) -> int:
             f"--here: {decided.layout.tasks} ranks need {decided.layout.nodes} nodes, and this allocation has {have}",
             hint=f"-n {have * decided.layout.tasks_per_node}, or a larger allocation",
         )
+    # What would have been asked for has no meaning here
+    decided = replace(decided, mode="order", mode_why=f"job {job_id} has its nodes already", placement=None, arguments=())
     folder = write(world, decided, script, fabric)
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()

@@ -3,6 +3,8 @@
 An intent is on disk before anything is submitted, so that a submission whose glaunch was killed can be found again.
 """
 
+import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -12,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from glaunch.errors import GlaunchError
+from glaunch.errors import DiskError
+from glaunch.talk import talk
 
 HELD_S = 120.0
 """A submission that was never seen running keeps its nodes from this user's next launches for so long."""
@@ -47,17 +50,25 @@ class History:
         self.path = folder / f"submissions-{host}.jsonl"
 
     def append(self, submission_id: str, moment_s: float, **facts: Any) -> None:  # noqa: ANN401 - JSON
-        """Add one line and have it on disk before returning."""
+        """Add one line and have it on disk before returning. Raises DiskError where that cannot be."""
         # A newline before it too: a torn line of a killed writer must not swallow this one.
-        line = "\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n"
+        line = ("\n" + json.dumps({"id": submission_id, "at_s": moment_s, **facts}, ensure_ascii=True) + "\n").encode()
         with self._faults_told():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(handle, line.encode())
+                if os.write(handle, line) < len(line):  # a disk that fills up just now takes a part and says nothing
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(handle)
             finally:
                 os.close(handle)
+
+    def note(self, submission_id: str, moment_s: float, **facts: Any) -> None:  # noqa: ANN401 - JSON
+        """Add one line about a job that is there whether or not it can be written down: a full disk is told and stops nothing."""
+        try:
+            self.append(submission_id, moment_s, **facts)
+        except DiskError as error:
+            talk(error.message)
 
     def submissions(self) -> tuple[Submission, ...]:
         """All that was launched, oldest first. A torn last line (a killed writer) is passed over."""
@@ -80,6 +91,12 @@ class History:
                     events.append(event)
         return iter(sorted(events, key=lambda event: event["at_s"]))
 
+    def _text(self, path: Path) -> str:
+        try:
+            return path.read_text(errors="replace")
+        except OSError as error:
+            raise DiskError(f"{path}: cannot read what was launched ({error.strerror})", hint=f"look: ls -l {path}") from error
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""
@@ -87,7 +104,7 @@ class History:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            with self._faults_told():
+            with contextlib.suppress(OSError):  # a file system without locks: two at once may then choose the same nodes
                 fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
@@ -98,7 +115,7 @@ class History:
         try:
             yield
         except OSError as error:
-            raise GlaunchError(
+            raise DiskError(
                 f"{self.path}: cannot remember what is launched ({error.strerror})",
                 hint="free space there, or set XDG_STATE_HOME to a folder that you can write",
             ) from error

@@ -6,7 +6,8 @@ The second part of the way; `pipeline` is before it, `aftermath` after it.
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from glaunch import __version__
 from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric
-from glaunch.gateways.process import signals_deferred
+from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.hostlist import expand
 from glaunch.pipeline import World, decide_on, see
@@ -23,7 +24,7 @@ from glaunch.recover import IN_FLIGHT_S, catch_up
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
-from glaunch.rundir import create, warn_local, write_texts
+from glaunch.rundir import create, folder_of_program, warn_local, write_texts
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk
@@ -41,6 +42,8 @@ class Launched:
     job_id: str
     folder: Path
     pinned: bool
+    signals: SignalsDeferred
+    """Still deferred when this is handed on: `aftermath` takes over, so that there is no moment in which a hang-up leaves a pin behind."""
 
 
 def launch(world: World, request: Request) -> Launched:
@@ -61,16 +64,31 @@ def launch(world: World, request: Request) -> Launched:
             nodes=list(pinned),
             pin="held" if pinned else "none",
         )
-    for line in summary(decided):
-        talk(line)
-    folder = write(world, decided, script, fabric)
+    with _withdrawn_on_failure(world, decided):
+        for line in summary(decided):
+            talk(line)
+        folder = write(world, decided, script, fabric)
     return _submit(world, decided, folder, hidden)
+
+
+@contextmanager
+def _withdrawn_on_failure(world: World, decided: Plan) -> Iterator[None]:
+    """What fails, or is interrupted, before sbatch is asked was never submitted, and its nodes are free for the next launch."""
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done:
+            world.history.note(decided.submission_id, time.time(), state="refused", pin="none", detail="it ended before Slurm was asked")
 
 
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
-    warn_of_local(world.settings, os.path.realpath(folder))
+    program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
+    for place in dict.fromkeys((decided.folder, program) if program else (decided.folder,)):
+        warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
         "submission_id": decided.submission_id,
@@ -99,24 +117,26 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
     """
     slurm, history = world.slurm, world.history
     options = _words(plan.arguments, folder)
-    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost.
-    with signals_deferred():
+    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost, or a pin be left.
+    with ExitStack() as stack:
+        signals = stack.enter_context(SignalsDeferred())
         try:
             job_id = _sbatch(slurm, plan, options, hidden)
             if not job_id:
                 options = ()
-                history.append(plan.submission_id, time.time(), pin="none")
+                history.note(plan.submission_id, time.time(), pin="none")
                 job_id = _sbatch(slurm, plan, options, hidden)
         except ControllerSilent:
             talk(f"it is not known whether {plan.name} was submitted, and nothing was tried again; to find out: glaunch status")
             raise
         except SlurmError as refusal:
-            history.append(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
+            history.note(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
             raise
-        history.append(plan.submission_id, time.time(), state="submitted", job_id=job_id)
-    talk(f"job {job_id} submitted; its folder: {folder}")
-    _read_back(slurm, plan, job_id)
-    return Launched(plan, job_id, folder, pinned=bool(options and plan.listed))
+        history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)
+        talk(f"job {job_id} submitted; its folder: {folder}")
+        _read_back(slurm, plan, job_id)
+        stack.pop_all()
+    return Launched(plan, job_id, folder, pinned=bool(options and plan.listed), signals=signals)
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
@@ -146,7 +166,7 @@ def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: 
         if not options:
             raise
         asked = " ".join(f"--{option.name}" for option in plan.arguments)
-        talk(f"Slurm refuses {asked} ({refusal.message}): submitted again without; Slurm chooses, glaunch orders")
+        talk(f"{refusal.message}; asked once more without {asked}: Slurm chooses, glaunch orders")
         return ""
     if answer.banner:
         talk(answer.banner)

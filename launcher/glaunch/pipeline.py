@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, login_host, split_secrets, state_folder
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of
@@ -21,6 +21,7 @@ from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
+from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.placement.cost import cost_of
@@ -45,10 +46,10 @@ class World:
     slurm: SlurmCommands
     settings: Settings
     rules: tuple[Rule, ...]
-    history: History
-    kept: Kept | None
     model: Model
     """What predicts bandwidth."""
+    history: History
+    kept: Kept | None
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
 
@@ -60,17 +61,17 @@ class World:
 
 def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
     """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
-    settings = load(home=Path.home(), cwd=Path.cwd(), environ=os.environ, options=options or {})
+    settings = load(home=home_folder(), cwd=here_folder(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
     history = History(state, login_host())
     if snapshot is None:
         kept = Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
-        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), history, kept, load_model())
+        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), load_model(), history, kept)
     from glaunch.gateways.capture import replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), history, None, load_model(), captured_at_s=taken_at_s(Path(snapshot)))
+    return World(slurm, settings, load_rules(), load_model(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -126,6 +127,7 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
+    request = with_inherited(request, os.environ)
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
@@ -152,7 +154,7 @@ def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) ->
 
 def script_of(world: World, decided: Plan) -> "Script":
     """The plan as text."""
-    from glaunch.script import Ending, render
+    from glaunch.script import Gathering, render
 
     settings = world.settings.for_partition(decided.partition)
     folder = shipped("templates")
@@ -161,10 +163,10 @@ def script_of(world: World, decided: Plan) -> "Script":
         decided,
         texts,
         version=__version__,
-        ending=Ending(
+        gathering=Gathering(
             before_limit_s=settings.number("gather.before_limit_s"),
-            gather_s=settings.number("gather.timeout_s"),
+            timeout_s=settings.number("gather.timeout_s"),
             cap_bytes=settings.number("logs.max_host_mib") * MIB,
-            log_root=settings.text("logs.node_dir"),
+            node_dir=settings.text("logs.node_dir"),
         ),
     )

@@ -110,8 +110,6 @@ class Plan:
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
-    nodes_shown: bool = True
-    """False where Slurm hides its nodes from this user (PrivateData): then nobody knows what is free."""
     later: Later | None = None
     """Only where it was asked for, as the next."""
     slurm_choice: SlurmChoice | None = None

@@ -1,6 +1,7 @@
 """Slurm's states and reasons in plain words."""
 
 from glaunch.job import Job
+from glaunch.units import format_span
 
 REASONS = {
     "None": "Slurm has not looked at it yet",
@@ -25,6 +26,7 @@ REASONS = {
     "Licenses": "waits for a licence",
     "JobArrayTaskLimit": "the array runs as many tasks at once as it may",
     "Cleaning": "is being cleaned up before it runs again",
+    "Nodes_required_for_job_are_DOWN": "waits for nodes that are down, drained or reserved",
     "NodeDown": "a node that it needs is down",
     "BadConstraints": "asks for features that no set of nodes has",
     "JobLaunchFailure": "could not be started on its first node",
@@ -63,6 +65,13 @@ def ended(code: int | None, job: Job | None) -> str:
     if code is None:
         return "over; Slurm has forgotten how"
     return "done" if code == 0 else f"ended with exit code {code}"
+
+
+def estimate(job: Job, now_s: float) -> str:
+    """When Slurm thinks that a job which waits will start, with what that is worth; "" where it does not say."""
+    if job.state != "PENDING" or job.start_s is None or job.start_s <= now_s:
+        return ""
+    return f"starts in about {format_span(job.start_s - now_s)} (Slurm's estimate; changes with the queue)"
 
 
 def in_words(job: Job) -> str:

@@ -9,12 +9,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from glaunch.attempt import attempts
 from glaunch.errors import SlurmError
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission
 from glaunch.job import Job
 from glaunch.pin import give_back
-from glaunch.rundir import attempts
 from glaunch.talk import talk
 
 IN_FLIGHT_S = 180.0
@@ -46,10 +46,10 @@ def _find_ids(slurm: SlurmCommands, history: History, now_s: float, older_than_s
             queue = slurm.own_jobs() if queue is None else queue
             job_id = _id_in(queue, submission.script) or _id_accounted(slurm, submission, now_s)
         if job_id:
-            history.append(submission.id, now_s, state="submitted", job_id=job_id)
+            history.note(submission.id, now_s, state="submitted", job_id=job_id)
             talk(f"{submission.name} was submitted as job {job_id}")
         elif age_s > IN_FLIGHT_S:
-            history.append(submission.id, now_s, state="lost", pin="none", detail="it never reached Slurm: launch it again")
+            history.note(submission.id, now_s, state="lost", pin="none", detail="it never reached Slurm: launch it again")
 
 
 def _give_back_pins(slurm: SlurmCommands, history: History, now_s: float, patience_s: float) -> None:
@@ -58,7 +58,7 @@ def _give_back_pins(slurm: SlurmCommands, history: History, now_s: float, patien
         if submission.pin != "held" or not submission.job_id or waited_s < patience_s + MARGIN_S:
             continue
         if attempts(Path(submission.folder), submission.job_id):
-            history.append(submission.id, now_s, pin="settled")
+            history.note(submission.id, now_s, pin="settled")
             continue
         try:
             pin = give_back(slurm, submission.job_id, slurm.job(submission.job_id), waited_s, patience_s)
@@ -68,7 +68,7 @@ def _give_back_pins(slurm: SlurmCommands, history: History, now_s: float, patien
         if pin == "lifted":
             talk(f"job {submission.job_id} still waited for its nodes: the pin is lifted")
         if pin != "held":
-            history.append(submission.id, now_s, pin=pin)
+            history.note(submission.id, now_s, pin=pin)
 
 
 def _id_on_disk(folder: Path) -> str:

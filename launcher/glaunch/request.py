@@ -50,6 +50,10 @@ class Request:
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
+    inherited: tuple[str, ...] = ()
+    """Variables of the caller's environment that said what the line did not: `SBATCH_PARTITION=gpu`."""
+    unused: tuple[str, ...] = ()
+    """Those that would contradict the plan and are left out of the job's environment."""
 
 
 FIELDS = MappingProxyType(
@@ -76,13 +80,26 @@ FIELDS = MappingProxyType(
 """sbatch's long option → the field of a Request that says the same."""
 DECIDED = frozenset(
     {"chdir", "error", "export-file", "nodefile", "nodes", "ntasks", "open-mode", "output", "parsable", "test-only", "wait", "wrap"}
+    | {"clusters", "distribution", "input"}
 )
 """sbatch options that glaunch decides itself; handed through, they would break the job's folder or the order."""
+PER_NODE = frozenset({"gpus", "gpus-per-socket", "gpus-per-task", "ntasks-per-gpu", "tres-per-task"})
+"""Other ways to ask for GPUs; Slurm refuses them beside the one that a plan is made with."""
 
 
 def asks(request: Request, name: str) -> bool:
     """Whether a request says anything about sbatch's option `name` (long, without dashes)."""
     return name in dict(request.sbatch) or (name in FIELDS and getattr(request, FIELDS[name]) not in {None, False})
+
+
+def apart(name: str, value: str | None) -> tuple[tuple[str, str | None], ...]:
+    """An option of sbatch as the ones that it means: `gres=gpu:h100:4,nvme:1` is `gpus-per-node=h100:4` and `gres=nvme:1`."""
+    if name != "gres" or not value:
+        return ((name, value),)
+    words = value.split(",")
+    gpus = tuple(("gpus-per-node", word.partition(":")[2] or "1") for word in words if word.partition(":")[0] == "gpu")
+    others = ",".join(word for word in words if word.partition(":")[0] != "gpu")
+    return (*gpus, (name, others)) if others else gpus
 
 
 def with_option(request: Request, name: str, value: str | None) -> Request:
@@ -92,6 +109,8 @@ def with_option(request: Request, name: str, value: str | None) -> Request:
     """
     if name in DECIDED:
         raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+    if name in PER_NODE:
+        raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
     field = FIELDS.get(name)
     if field is None or (field == "exclusive" and value is not None):
         return replace(request, sbatch=(*request.sbatch, (name, value)))

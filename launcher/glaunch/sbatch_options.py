@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
+from glaunch import __version__
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Option
-from glaunch.request import Request
+from glaunch.request import Request, asks
 
 SWITCHES = ("exclusive", "requeue")
 TEXTS = ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
@@ -37,10 +38,13 @@ def directives(
         Option("ntasks", str(layout.tasks), "" if request.tasks else f"{layout.nodes} nodes of {each} ranks"),
         Option("ntasks-per-node", str(each), "" if request.tasks_per_node else "one rank per GPU"),
     ]
+    gres = [value for name, value in request.sbatch if name == "gres" and value]
     if layout.gpus_per_node:
         kind = f"{layout.gpu_type}:" if layout.gpu_type else ""
-        why = origins.get("gpus-per-node", "" if request.gpus_per_node else "a GPU for each rank")
-        options.append(Option("gres", f"gpu:{kind}{layout.gpus_per_node}", why))
+        gres.insert(0, f"gpu:{kind}{layout.gpus_per_node}")
+    if gres:
+        why = origins.get("gpus-per-node", "" if request.gpus_per_node or not layout.gpus_per_node else "a GPU for each rank")
+        options.append(Option("gres", ",".join(gres), why))
     if request.cpus_per_task:
         options.append(Option("cpus-per-task", str(request.cpus_per_task), origins.get("cpus-per-task", "")))
     elif cpus_per_task:
@@ -55,7 +59,9 @@ def directives(
         options.append(Option("time", request.time, origins.get("time", "")))
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
     options += [Option(option, None, origins.get(option, "")) for option in SWITCHES if getattr(request, option)]
-    options += [Option(option, value, origins.get(option, "")) for option, value in request.sbatch]
+    options += [Option(option, value, origins.get(option, "")) for option, value in request.sbatch if option != "gres"]
+    if not asks(request, "comment"):
+        options.append(Option("comment", f"glaunch/{__version__}", "so that your centre can tell whose script this is"))
     options += [
         Option("chdir", work_dir, "where you typed the command"),
         Option(

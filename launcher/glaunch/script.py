@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
 from glaunch.plan import Plan
-from glaunch.units import MIB
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,20 +31,20 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Gathering:
     """How a run's logs come home, from the settings `gather.*` and `logs.*`."""
 
-    before_limit_s: int = 60
+    before_limit_s: int
     """So long before the time limit the logs are gathered while the ranks still run (a quarter of what is left, if less); 0: not."""
-    gather_s: int = 10
-    """At most so long the step at the end may take (`gather.timeout_s`)."""
-    cap_bytes: int = 256 * MIB
-    """At most so much log a node gives (`logs.max_host_mib`)."""
-    log_root: str = "/tmp"  # noqa: S108 (a folder of mode 0700 is made in it, and a stranger's is refused)
-    """Node-local place of $GLAUNCH_LOG_DIR (`logs.node_dir`)."""
+    timeout_s: int
+    """At most so long the step at the end may take."""
+    cap_bytes: int
+    """At most so much log a node gives."""
+    node_dir: str
+    """Node-local place of $GLAUNCH_LOG_DIR: a folder of mode 0700 is made in it, and a stranger's is refused."""
 
 
-def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: Ending | None = None) -> Script:
+def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering: Gathering) -> Script:
     """The texts of a plan.
 
     `templates`: path below templates/ → text (`job.sbatch.j2`, `parts/…`, `node/*.sh`). `version`: of glaunch, for the comment.
@@ -55,8 +54,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
 
     Raises UsageError for a value that a script cannot carry; the message names the option or variable.
     """
-    how = ending or Ending()
-    _check(plan, how)
+    _check(plan, gathering)
     layout = plan.layout
     text = (
         _environment(templates)
@@ -85,10 +83,10 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, ending: En
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
             form="planned" if plan.launch.arranged and plan.order else "slurm",
-            before_limit_s=how.before_limit_s,
-            gather_s=how.gather_s,
-            cap_bytes=how.cap_bytes,
-            log_root=how.log_root,
+            before_limit_s=gathering.before_limit_s,
+            gather_s=gathering.timeout_s,
+            cap_bytes=gathering.cap_bytes,
+            log_root=gathering.node_dir,
             start_s=60,
         )
     )
@@ -110,10 +108,10 @@ def _command(plan: Plan) -> str:
     return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
 
 
-def _check(plan: Plan, how: Ending) -> None:
+def _check(plan: Plan, gathering: Gathering) -> None:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", plan.submission_id):
         raise UsageError(f"submission id {plan.submission_id!r}: letters, digits, '.', '_' and '-' only")
-    for what, path in (("job folder", plan.folder), ("logs.node_dir", how.log_root)):
+    for what, path in (("job folder", plan.folder), ("logs.node_dir", gathering.node_dir)):
         if not path.startswith("/") or _CONTROL.search(path):
             raise UsageError(f"{what} {path!r} must be an absolute path without control characters", hint="name another folder (rundir)")
         if "\\" in path:

@@ -45,6 +45,10 @@ class Protection:
     message: str
     where: str
 
+    def covers(self, key: str) -> bool:
+        """Whether it is about this key."""
+        return key == self.key or key.startswith(self.key + ".")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -79,7 +83,7 @@ class Settings:
 
     def protection(self, key: str) -> Protection | None:
         """Why only the site may set this key; None where anybody may."""
-        return next((one for one in self.protected if key == one.key or key.startswith(one.key + ".")), None)
+        return next((one for one in self.protected if one.covers(key)), None)
 
     def _of(self, key: str, kind: type[T]) -> T:
         value = self.entries[key].value

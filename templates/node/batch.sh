@@ -13,6 +13,9 @@ stop() {
     exit "${2:-1}"
 }
 
+# A caller may have had no PATH. The shell then has one of its own, which no step sees: it would not find sh.
+export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"
+
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
 
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
@@ -270,7 +273,7 @@ finish() {
     gl_signal=0
     [ "$gl_code" -le 128 ] || gl_signal=$((gl_code - 128))
     printf '{"schema": "glaunch.exit/1", "job_id": "%s", "code": %d, "signal": %d, "told": "%s", "began_s": %d, "ended_s": %d}\n' \
-        "$SLURM_JOB_ID" "$gl_code" "$gl_signal" "$gl_told" "$gl_began_s" "$(date +%s)" >"$gl_attempt/exit.json.part"
-    mv "$gl_attempt/exit.json.part" "$gl_attempt/exit.json"
+        "$SLURM_JOB_ID" "$gl_code" "$gl_signal" "$gl_told" "$gl_began_s" "$(date +%s)" >"$gl_attempt/exit.json.part" &&
+        mv "$gl_attempt/exit.json.part" "$gl_attempt/exit.json"
     exit "$gl_code"
 }

@@ -2,9 +2,12 @@
 #
 # 0: now   1: there is no limit, or Slurm does not say. Slurm can warn a job itself (--signal), but only once a job, and that one is the user's.
 before=$1
+# Under its bare id the last task of an array answers together with all others
+job=${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID-}_$SLURM_ARRAY_TASK_ID}
+job=${job:-$SLURM_JOB_ID}
 
 left() { # seconds until the time limit; the limit may be raised while the job runs, so it is asked for again
-    end=$(SLURM_TIME_FORMAT=standard scontrol --local show job "$SLURM_JOB_ID" 2>/dev/null |
+    end=$(SLURM_TIME_FORMAT=standard scontrol --local show job "$job" 2>/dev/null |
         awk '$1 ~ /^StartTime=/ && $2 ~ /^EndTime=[0-9]/ { print substr($2, 9); exit }')
     [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null) && echo $((end - $(date +%s)))
 }

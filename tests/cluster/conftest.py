@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from glaunch.attempt import AttemptFolder, attempts
 from glaunch.gateways.process import Completed
-from glaunch.rundir import AttemptFolder, attempts
 from glaunch.sandbox.box import Sandbox
 
 PROGRAM = """\

@@ -27,7 +27,7 @@ def test_64_ranks_run_in_the_planned_order_on_the_fewest_leaves(ada: User) -> No
         (rank, planned[rank // 8], rank % 8) for rank in range(64)
     ]
     assert plan["placement"]["cost"]["leaves"] == 2
-    assert plan["placement"]["cost"]["hops"] == plan["placement"]["bound_hops"]
+    assert plan["placement"]["cost"]["hops"] == plan["placement"]["bound"]["hops"]
     assert "all 64 ranks ran where the plan's order puts them" in done.stderr
     assert len(re.findall(r"^\d+: rank \d+ of 64 on n001, .*args: a b \$HOME$", done.stdout, re.M)) == 8
     assert (attempt.path / "report.html").read_text().startswith("<!doctype html>")

@@ -141,3 +141,28 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     assert done.code == 0, done.stderr
     assert "rank 0 of 8" in done.stdout
     assert ada.job(job_id)["JobState"] == "COMPLETED"
+
+
+@pytest.mark.parametrize("name", ["INT", "HUP", "TERM"])
+def test_a_signal_while_sbatch_is_asked_leaves_a_job_without_a_pin(ada: User, name: str) -> None:
+    ada.box.exec(["scontrol", "update", "PartitionName=gpu", "State=DOWN"])
+    ada.write("bin/sbatch", SLOW_SBATCH.replace("sleep 5", "sleep 1"))
+    (ada.home / "submitted").unlink(missing_ok=True)
+    env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
+    until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
+    ada.box.exec(["kill", f"-{name}", (ada.home / "pid").read_text().strip()])
+    _, stderr = launch.communicate(timeout=30)
+    (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
+    assert launch.returncode == 130
+    assert f"back: glaunch logs -f {job_id}" in stderr.decode()
+    assert ada.job(job_id)["ReqNodeList"] == "(null)"
+
+
+def test_under_nohup_a_hang_up_is_nothing(ada: User) -> None:
+    line = "echo $$ >$HOME/pid; exec nohup glaunch ./prog.sh -n 8 --env SLEEP=3 --env FAIL=1 --env CODE=7"
+    launch = ada.box.popen(["sh", "-c", line], "ada")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    ada.box.exec(["kill", "-HUP", (ada.home / "pid").read_text().strip()])
+    launch.communicate(timeout=60)
+    assert launch.returncode == 7

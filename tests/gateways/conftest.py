@@ -7,14 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from glaunch.gateways.process import Completed, Run, Surroundings, run
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.sandbox.box import Sandbox
-from glaunch.sandbox.options import SandboxOptions
 
 PASSED_ON = ("LC_ALL", "SLURM_", "SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "GLAUNCH_")
 BOOKKEEPING = frozenset(
@@ -84,15 +82,6 @@ class Live:
 
 
 @pytest.fixture(scope="session")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+def live(sandboxes: Callable[..., Sandbox]) -> Live:
     """One cluster of 8 nodes with 8 h100 each, on three tiers, with accounting, for all tests of this folder."""
-    if os.geteuid() != 0:
-        pytest.skip("a sandbox needs root")
-    from glaunch.sandbox.up import up
-
-    folder = Path("/var/tmp") / f"glaunch-test-gateway-{os.getpid()}"
-    sandbox = up(SandboxOptions(dir=folder, shape="core:1 spine:2 leaf:2 node:2", accounting=True))
-    try:
-        yield Live(sandbox)
-    finally:
-        sandbox.down()
+    return Live(sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True))

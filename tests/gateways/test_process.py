@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glaunch.gateways.process import Surroundings, run, signals_deferred, within
+from glaunch.gateways.process import SignalsDeferred, Surroundings, run, within
 
 
 def test_what_a_program_said() -> None:
@@ -55,10 +55,10 @@ def test_a_missing_program() -> None:
 def test_signals_wait_until_the_answer_is_written_down() -> None:
     program = (
         "import os, signal\n"
-        "from glaunch.gateways.process import Surroundings, signals_deferred, within\n"
+        "from glaunch.gateways.process import Surroundings, SignalsDeferred, within\n"
         "try:\n"
-        "    with signals_deferred():\n"
-        "        with signals_deferred():\n"
+        "    with SignalsDeferred():\n"
+        "        with SignalsDeferred():\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "            done = within(Surroundings(own_session=True))(['sh', '-c', 'sleep 0.2; echo 12'], '', 10)\n"
         "        print('id', done.stdout.strip())\n"
@@ -71,6 +71,6 @@ def test_signals_wait_until_the_answer_is_written_down() -> None:
 
 def test_handlers_are_as_before() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with signals_deferred():
+    with SignalsDeferred():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before

@@ -86,7 +86,7 @@ def test_sbatch_sees_the_users_environment_and_its_own_session() -> None:
     ((argv, surroundings, _),) = script.asked
     assert argv == ("sbatch", "--parsable", "--nodes=2", "/a b/job.sbatch", "sub-1")
     assert (surroundings.folder, surroundings.own_session) == ("/w", True)
-    assert surroundings.environment == {"PATH": "/bin", "SLURM_CONF": "/x", "SBATCH_QOS": "q", "SQUEUE_SORT": "u", "TOKEN": "t"}
+    assert surroundings.environment == {"PATH": "/bin", "SLURM_CONF": "/x", "SQUEUE_SORT": "u", "TOKEN": "t"}
     for path in ("job.sbatch", "/a\nb"):
         with pytest.raises(UsageError):
             script.gateway().submit(path)
@@ -108,7 +108,6 @@ def test_environments() -> None:
         "SLURM_CLUSTERS",
         "SQUEUE_FORMAT",
         "SINFO_FORMAT",
-        "SBATCH_PARTITION",
         "LC_ALL",
     }
     del users["SLURM_JOB_ID"]

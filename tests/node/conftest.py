@@ -2,25 +2,20 @@
 
 import itertools
 import os
-import tempfile
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.plans import load_templates, make_plan
+from tests.plans import GATHERING, load_templates, make_plan
 
 from glaunch import rundir
+from glaunch.attempt import AttemptFolder, attempts
 from glaunch.gateways.process import Completed
 from glaunch.plan import Option
 from glaunch.sandbox.box import Sandbox
-from glaunch.sandbox.options import SandboxOptions
-from glaunch.sandbox.packages import missing
-from glaunch.sandbox.up import up
-from glaunch.script import Ending, render
+from glaunch.script import Gathering, render
 from glaunch.tuning import Variable
 
 ADA = 2001
@@ -41,7 +36,7 @@ class Jobs:
         argv: tuple[str, ...],
         *,
         name: str = "",
-        ending: Ending | None = None,
+        gathering: Gathering = GATHERING,
         nodes: int = 2,
         per_node: int = 2,
         tasks: int | None = None,
@@ -65,7 +60,7 @@ class Jobs:
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})
-        rundir.write_texts(folder, render(plan, load_templates(), version="test", ending=ending).texts)
+        rundir.write_texts(folder, render(plan, load_templates(), version="test", gathering=gathering).texts)
         for path in (folder, *folder.rglob("*")):
             os.chown(path, ADA, ADA)
         return folder
@@ -77,17 +72,17 @@ class Jobs:
         assert done.code == 0, done.stderr
         return done.stdout.strip()
 
-    def end(self, folder: Path, count: int = 1, timeout_s: float = 60.0) -> tuple[rundir.AttemptFolder, ...]:
+    def end(self, folder: Path, count: int = 1, timeout_s: float = 60.0) -> tuple[AttemptFolder, ...]:
         """Wait until so many runs of a submission have written their end."""
         deadline = time.monotonic() + timeout_s
         while True:
-            runs = rundir.attempts(folder)
+            runs = attempts(folder)
             if sum(run.end is not None for run in runs) >= count:
                 return runs
             assert time.monotonic() < deadline, f"no end of {folder.name} after {timeout_s} s:\n{self.log(folder)}"
             time.sleep(0.1)
 
-    def run(self, folder: Path, *options: str, by_hand: bool = False, env: dict[str, str] | None = None) -> rundir.AttemptFolder:
+    def run(self, folder: Path, *options: str, by_hand: bool = False, env: dict[str, str] | None = None) -> AttemptFolder:
         """Submit and wait for the end."""
         self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]
@@ -104,24 +99,13 @@ class Jobs:
         return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("batch-*.log")))
 
 
-@contextmanager
-def standing(nodes: int, no_python: bool = False) -> Iterator[Jobs]:
-    """A sandbox for a while. Its keeper outlives the call that started it, which Python takes for a process that was forgotten."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        box = up(SandboxOptions(dir=Path(tempfile.mkdtemp(prefix="glaunch-node-", dir="/var/tmp")), nodes=nodes, no_python=no_python))
-    try:
-        yield Jobs(box)
-    finally:
-        box.down()
+@pytest.fixture(scope="session")
+def jobs(cluster: Sandbox) -> Jobs:
+    """On the cluster that all tests of a run share."""
+    return Jobs(cluster)
 
 
 @pytest.fixture(scope="session")
-def jobs() -> Iterator[Jobs]:
-    if os.geteuid() != 0:
-        pytest.skip("a real Slurm of our own needs root")
-    lacking = missing(Path("/"), accounting=False)
-    if lacking:
-        pytest.skip(f"packages are missing: {', '.join(lacking)}")
-    with standing(16) as jobs:
-        yield jobs
+def no_python(sandboxes: Callable[..., Sandbox]) -> Jobs:
+    """On a sandbox whose nodes have no Python."""
+    return Jobs(sandboxes("no-python", nodes=4, no_python=True))

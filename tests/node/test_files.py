@@ -485,6 +485,12 @@ def test_limit_returns_before_the_end_and_sees_a_raised_one(tmp_path: Path) -> N
     assert (tmp_path / "count").read_text().strip() == "3"
 
 
+def test_limit_asks_for_its_own_task_of_an_array(tmp_path: Path) -> None:
+    env = programs(tmp_path / "bin", scontrol=f'printf "%s\\n" "$*" >{tmp_path}/asked')
+    sh("limit.sh", 3, env={**env, "SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"})
+    assert (tmp_path / "asked").read_text() == "--local show job 12_3\n"
+
+
 @pytest.mark.parametrize("end", ["Unknown", ""])
 def test_limit_that_does_not_exist(tmp_path: Path, end: str) -> None:
     env = programs(tmp_path / "bin", scontrol=f"echo '   StartTime=2020-01-01T00:00:00 EndTime={end} Deadline=N/A'")

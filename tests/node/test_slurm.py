@@ -4,16 +4,16 @@ import re
 import tarfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.node.conftest import Jobs, standing
+from tests.node.conftest import Jobs
+from tests.plans import GATHERING
 
+from glaunch.attempt import AttemptFolder
 from glaunch.bundle import gathered_hosts, read_rows
 from glaunch.plan import Option
-from glaunch.rundir import AttemptFolder
-from glaunch.script import Ending
 from glaunch.tuning import Variable
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
@@ -317,18 +317,12 @@ def test_a_node_that_does_not_see_the_folder_is_named(jobs: Jobs) -> None:
 
 
 def test_logs_beyond_the_cap_are_cut_and_said(jobs: Jobs) -> None:
-    folder = jobs.make(("sh", "-c", 'head -c 3000000 /dev/zero >"$GLAUNCH_LOG_DIR/r$RANK"'), ending=Ending(cap_bytes=1_000_000))
+    folder = jobs.make(
+        ("sh", "-c", 'head -c 3000000 /dev/zero >"$GLAUNCH_LOG_DIR/r$RANK"'), gathering=replace(GATHERING, cap_bytes=1_000_000)
+    )
     run = jobs.run(folder)
     assert {row["reason"] for _, row in read_rows(run.path)} == {"too-large"}
     assert all(len(text) <= 300_000 for host in run.hosts for text in archived(run, host).values())
-
-
-@pytest.fixture(scope="module")
-def no_python(jobs: Jobs) -> Iterator[Jobs]:
-    """A second sandbox whose nodes have no Python."""
-    assert jobs.box.up
-    with standing(4, no_python=True) as others:
-        yield others
 
 
 def test_nodes_need_no_python(no_python: Jobs) -> None:

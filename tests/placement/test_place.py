@@ -339,7 +339,21 @@ def test_fewest_hops_and_fewest_pods_can_be_two_sets() -> None:
     assert spread.cost.key("spread") == (5, 0, 0, 1, 5, 30)
     names, weights = candidates.nodes, candidates.weights
     layout = RankLayout(5, 5, 1, 0, "")
-    fit = Eligible(layout, True, Share(0, 1, 0), names, (), names, weights, (), (), (), None, (), decided=True)
+    fit = Eligible(
+        layout=layout,
+        exclusive=True,
+        share=Share(0, 1, 0),
+        nodes=names,
+        startable=(),
+        could_ever=names,
+        weights=weights,
+        startable_weights=(),
+        left_out=(),
+        never=(),
+        soonest_limit_s=None,
+        notes=(),
+        decided=True,
+    )
     for objective, other in (("hops", spread), ("spread", hops)):
         choice = choose(fabric, fit, objective, NO_GROUPS, powered_down_free=False)
         assert choice.free is not None

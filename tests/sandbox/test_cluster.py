@@ -21,7 +21,7 @@ from glaunch.errors import GlaunchError, UsageError
 from glaunch.fabric import synthetic
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.sandbox.box import Sandbox
-from glaunch.sandbox.fault import Slowness, await_state, fault
+from glaunch.sandbox.fault import Slowness, fault
 from glaunch.sandbox.options import SandboxOptions, parse_gpus
 
 pytestmark = pytest.mark.slurm
@@ -57,6 +57,16 @@ def await_nothing(folder: Path, timeout_s: float = 10) -> None:
     while (left := inmates(folder)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert left == {}
+
+
+def await_state(box: Sandbox, node: str, state: str, timeout_s: float = 20.0) -> str:
+    """Wait until `sinfo` shows that state for the node (`idle`, `down*`, …); the state seen last."""
+    deadline = time.monotonic() + timeout_s
+    seen = ""
+    while seen != state and time.monotonic() < deadline:
+        seen = box.exec(["sinfo", "-h", "-n", node, "-o", "%t"], timeout_s=15).stdout.strip()
+        time.sleep(0.1)
+    return seen
 
 
 def cli(*words: str, python: str = sys.executable, modules: str = str(ROOT / "launcher")) -> list[str]:

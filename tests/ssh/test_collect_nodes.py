@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +39,13 @@ print(json.dumps({"hosts": hosts, "spent_s": spent, "threads": threading.active_
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Eight nodes on which ranks of a real job left their logs."""
-    if os.geteuid() != 0:
-        pytest.skip("a sandbox needs root")
-    folder = Path(f"/var/tmp/glaunch-test-collect-{os.getpid()}")
-    make = "import pathlib, sys; from glaunch.sandbox import options, up; up.up(options.SandboxOptions(pathlib.Path(sys.argv[1]), nodes=8))"
-    one = Sandbox(folder)
-    try:
-        subprocess.run([sys.executable, "-c", make, str(folder)], check=True, timeout=200, env={**os.environ, "PYTHONPATH": str(LAUNCHER)})
-        write = f'mkdir -pm 700 {LOG_DIR} && echo "rank $SLURM_PROCID on $SLURMD_NODENAME" > {LOG_DIR}/comm.$SLURM_PROCID.log'
-        done = one.exec(["srun", "-N8", "-n64", "--ntasks-per-node=8", "sh", "-c", write], user="ada")
-        assert done.code == 0, done.stderr
-        yield one
-    finally:
-        one.down()
+def box(sandboxes: Callable[..., Sandbox]) -> Sandbox:
+    """Eight nodes on which ranks of a real job left their logs; not the shared ones, since the last test leaves hosts broken."""
+    one = sandboxes("collect", nodes=8)
+    write = f'mkdir -pm 700 {LOG_DIR} && echo "rank $SLURM_PROCID on $SLURMD_NODENAME" > {LOG_DIR}/comm.$SLURM_PROCID.log'
+    done = one.exec(["srun", "-N8", "-n64", "--ntasks-per-node=8", "sh", "-c", write], user="ada")
+    assert done.code == 0, done.stderr
+    return one
 
 
 def addresses(box: Sandbox) -> dict[str, str]:

@@ -10,7 +10,7 @@ HELP = """Print a job's output: the batch script's words and what the ranks of r
 Examples:
   glaunch logs                   of the last job, as it stands
   glaunch logs -f 4711           and follow it to its end; the exit code is then the job's own
-  glaunch logs --host n017       what the ranks on another host print
+  glaunch logs --host n017       what the ranks on another host print; -f follows them
   glaunch logs --rank 42         what one rank prints
 """
 
@@ -24,17 +24,17 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
     from pathlib import Path
 
     from glaunch import aftermath, pipeline
+    from glaunch.attempt import batch_logs
     from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_job
     from glaunch.parsers.labelled import labelled
-    from glaunch.rundir import batch_logs
     from glaunch.talk import say
 
     world = pipeline.open_world()
     submission = the_job(launches(world), job)
     if follow and submission.state not in ENDED:
-        if host or rank is not None:
-            raise UsageError("-f follows rank 0's host", hint="glaunch logs --host NAME prints what is there now")
-        return aftermath.come_back(world, submission)
+        if rank is not None:
+            raise UsageError("-f follows a host's ranks, not one rank", hint="glaunch logs --rank N prints what is there now")
+        return aftermath.come_back(world, submission, host=host or "")
     attempt = chosen_attempt(submission, job)
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: it has no output", hint="glaunch status")

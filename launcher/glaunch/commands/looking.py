@@ -4,15 +4,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import UsageError
+from glaunch.follow import task_codes
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
-from glaunch.reasons import ended, in_words
+from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find
 from glaunch.report.jobs import JobLine
-from glaunch.rundir import AttemptFolder, attempts, last_runs
 
 ENDED = frozenset({"over", "refused", "lost"})
 
@@ -70,7 +71,7 @@ def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine,
     for submission in submissions:
         line = _line(submission, jobs.get(submission.job_id, []), now_s)
         if submission.job_id in live and (line.job is None or line.job.over):
-            world.history.append(submission.id, now_s, state="over", pin="settled", detail=line.state)
+            world.history.note(submission.id, now_s, state="over", pin="settled", detail=line.state)
         lines.append(line)
     return tuple(lines)
 
@@ -86,12 +87,13 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
     runs = last_runs(attempts(Path(submission.folder), submission.job_id))
-    where = job.nodes if job is not None and job.nodes else fold(runs[-1].hosts) if runs else ""
-    state, age_s = _state(submission, job, runs), now_s - submission.created_s
+    where = (job.nodes or estimate(job, now_s)) if job is not None else ""
+    where = where or (fold(runs[-1].hosts) if runs else "")
+    state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
     return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
 
 
-def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder]) -> str:
+def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:
     if job is not None and not job.over:
         return in_words(job)
     if submission.state == "intent":
@@ -100,4 +102,4 @@ def _state(submission: Submission, job: Job | None, runs: Sequence[AttemptFolder
         return f"never ran: {submission.detail}" if submission.detail else "never ran"
     if submission.state == "over" and submission.detail:
         return submission.detail
-    return ended(max((run.end.code for run in runs if run.end is not None), default=None), job)
+    return ended(max(task_codes(runs, jobs).values(), default=None), job)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, Request, asks, read_words, with_option
+from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -130,7 +130,7 @@ def request_from(params: dict[str, Any]) -> Request:
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
-    for name, value in map(_option, params["sbatch"]):
+    for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
         if name in FIELDS and asks(request, name):
             raise UsageError(
                 f"--sbatch {name}: this is said twice on the line", hint="say it once: glaunch run --help shows its own option"

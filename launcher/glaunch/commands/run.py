@@ -1,6 +1,7 @@
 """`glaunch run`, the verb that is meant when none is given: place, submit, follow, report."""
 
 import json
+import os
 from typing import Any
 
 import click
@@ -53,6 +54,8 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
         from glaunch.here import run_here
 
         return run_here(world, request)
+    if allocation := os.environ.get("SLURM_JOB_ID"):
+        talk(f"this shell is in allocation {allocation}; a job of its own is submitted (with --here it would run in the allocation)")
     launched = launch(world, request)
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}

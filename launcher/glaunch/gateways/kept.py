@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, hidden_nodes
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.parsers.hidden_nodes import hidden_nodes
 from glaunch.parsers.slurm_config import parse_config, parse_version
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_partitions import parse_partitions
@@ -114,13 +113,16 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
         if kept and limits[question] > 0:
             kept.put(question, answer)
     answers = {**old, **fresh}
+    nodes, partitions = parse_nodes(answers["nodes"].text), parse_partitions(answers["partitions"].text)
+    if not nodes.names:
+        nodes = hidden_nodes(tuple(dict.fromkeys(name for partition in partitions for name in partition.nodes)))
     config = parse_config(answers["config"].text)
     cluster = Cluster(
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),
         taken_at_s=answers["nodes"].taken_at_s,
-        nodes=parse_nodes(answers["nodes"].text) if answers["nodes"].text else hidden_nodes(answers["partitions"].text),
-        partitions=parse_partitions(answers["partitions"].text),
+        nodes=nodes,
+        partitions=partitions,
         reservations=parse_reservations(answers["reservations"].text),
         config=config,
     )

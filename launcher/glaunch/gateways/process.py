@@ -4,10 +4,10 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +89,38 @@ def _text(raw: bytes | None) -> str:
     return (raw or b"").decode(errors="surrogateescape")
 
 
-@contextmanager
-def signals_deferred() -> Iterator[None]:
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, and what ends a terminal, a session or an outer job."""
+
+
+class SignalsDeferred:
     """^C, TERM and a hang-up wait until the block is left, and are then given on in the order they came.
 
-    For the moment between asking sbatch and knowing the id. It nests: the inner block gives on to the outer one. Outside the main
-    thread, where Python takes no signals, it does nothing.
+    For the moment between asking sbatch and knowing the id. `came` lists them: what somebody takes out of it is his own to answer. It
+    nests: the inner block gives on to the outer one. What is ignored (nohup) stays so. Outside the main thread, where Python takes no
+    signals, it does nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
 
-    def note(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+    def __init__(self) -> None:
+        self.came: list[int] = []
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | signal.Handlers | None] = {}
 
-    before = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
+    def __enter__(self) -> "SignalsDeferred":
+        if threading.current_thread() is threading.main_thread():
+            wanted = [name for name in STOPS if signal.getsignal(name) is not signal.SIG_IGN]
+            self._before = {name: signal.signal(name, self._note) for name in wanted}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """As it was before the block; then what came and was not taken out of `came`. A second time it does nothing."""
+        for name, handler in self._before.items():
             signal.signal(name, handler)
-        for number in came:
-            signal.raise_signal(number)
+        self._before = {}
+        while self.came:
+            signal.raise_signal(self.came.pop(0))
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self.came.append(number)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from glaunch.cluster import NodeTable
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
-from glaunch.gateways.process import Completed, Run, Surround, Surroundings, signals_deferred, within
+from glaunch.gateways.process import Completed, Run, SignalsDeferred, Surround, Surroundings, within
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
 from glaunch.parsers.slurm_nodes import parse_nodes
@@ -31,6 +31,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What a plan asks, and what a capture records. RPCs (`sdiag`): version 0, nodes 2, config 2, the others 1 each."""
 
 _NOTHING_THERE = re.compile(r"Invalid job id specified")
+_HIDDEN = re.compile(r"slurm_load_node.*Access/permission denied")
+"""PrivateData=nodes."""
 _JOB_ID = re.compile(r"\d+(?:_(?:\d+|\[[\d,%-]+\])|\+\d+)?")
 _ANSWER = re.compile(r"(\d+)(?:;(\S+))?")
 
@@ -72,10 +74,7 @@ class SlurmCommands:
     # What there is
 
     def answer(self, question: str) -> str:
-        """The text of one of QUESTIONS as Slurm gave it (`kept.read_cluster` reads all of them).
-
-        "" for a cluster without a topology, and for nodes that this user is not to see.
-        """
+        """The raw text of one of QUESTIONS; "" for a cluster without a topology, and for nodes that this user may not see."""
         done = self._ask(QUESTIONS[question])
         if (
             question == "topology"
@@ -83,14 +82,14 @@ class SlurmCommands:
             and (not done.stdout.strip() or "No topology information" in done.stdout + done.stderr)
         ):
             return ""
-        if question == "nodes" and done.code != 0 and "Access/permission denied" in done.stderr:
-            return ""  # PrivateData=nodes
+        if question == "nodes" and _HIDDEN.search(done.stderr):
+            return ""
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
 
     def nodes(self) -> NodeTable:
-        """All nodes, those of hidden partitions too, with their GPUs in use."""
+        """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""
         return parse_nodes(self.answer("nodes"))
 
     # Jobs
@@ -208,7 +207,7 @@ class SlurmCommands:
             )
         argv = ("sbatch", "--parsable", *(word for word in options if word != "--parsable"), path, *args)
         inherited = submitting_environment({**self._environ, **(environment or {})})
-        with signals_deferred():
+        with SignalsDeferred():
             done = self._call(self._surround(Surroundings(inherited, folder, own_session=True)), argv, self._submit_timeout_s)
         if done.code != 0:
             raise refusal(done, "the job", self._submit_timeout_s)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from glaunch.errors import UsageError
+from glaunch.inherited import NOT_HANDED_ON
 
 WHERE_THE_CLUSTER_IS = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_PROTOCOL_VERSION")
 """Kept in every call. SLURM_CLUSTERS is `--clusters`: with one name all calls go to that cluster."""
@@ -32,14 +33,14 @@ def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def submitting_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """For sbatch, whose environment the job inherits: the user's own, less what would break the job or the submission.
 
-    SBATCH_WAIT goes (sbatch would wait for the job's end, and its id with it) and SLURM_HOSTFILE (every srun of the job would become
-    `--distribution=arbitrary`). Inside an allocation the outer job's SLURM_* go too: they describe that job, not the new one.
-    SBATCH_* are the user's own options and stay.
+    What `inherited` has read goes: a variable would beat the script. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
+    with it), SLURM_HOSTFILE (every srun of the job would become `--distribution=arbitrary`) and other options of srun that the steps set.
+    Inside an allocation all of the outer job's SLURM_* go: they describe that job, not the new one.
     **Source:** INPUT ENVIRONMENT VARIABLES of sbatch(1).
     """
     inside = "SLURM_JOB_ID" in environ or "SLURM_JOBID" in environ
     return {
         name: value
         for name, value in environ.items()
-        if name not in {"SBATCH_WAIT", "SLURM_HOSTFILE"} and not (inside and name.startswith("SLURM_") and name not in WHERE_THE_CLUSTER_IS)
+        if name not in NOT_HANDED_ON and not (inside and name.startswith("SLURM_") and name not in WHERE_THE_CLUSTER_IS)
     }

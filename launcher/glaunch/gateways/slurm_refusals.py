@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from textwrap import shorten
 
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.gateways.process import Completed
@@ -63,7 +64,7 @@ def refusal(done: Completed, doing: str, timeout_s: float) -> SlurmError:
             return ControllerSilent(f"{what}: {words}", argv=done.argv, stderr=done.stderr, hint=hint)
     if done.code is None:
         return ControllerSilent(
-            f"{done.argv[0]} did not answer within {timeout_s:g} s ({' '.join(done.argv)[:200]})",
+            f"{done.argv[0]} did not answer within {timeout_s:g} s ({shorten(' '.join(done.argv), 60, placeholder=' …')})",
             argv=done.argv,
             stderr=done.stderr,
             hint="try: scontrol ping",

@@ -33,7 +33,9 @@ def choose(fabric: Fabric, fit: Eligible, objective: str, groups: Groups, *, pow
         nodes, weights = nodes + fit.startable, weights + fit.startable_weights
     candidates = Candidates(nodes, weights)
     free = place(fabric, candidates, n, objective, groups)
-    others = [place(fabric, candidates, n, other, groups) for other in (HOPS, SPREAD) if free and other != objective]
+    # One pod cannot become fewer, and nodes on one leaf cannot be nearer.
+    rivals = [other for other, room in ((HOPS, free and free.cost.leaves > 1), (SPREAD, free and free.cost.pods > 1)) if room]
+    others = [place(fabric, candidates, n, other, groups) for other in rivals if other != objective]
     return Choice(
         free=free,
         alternatives=tuple(other for other in others if other and free and _beats(other, free)),

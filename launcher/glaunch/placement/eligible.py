@@ -40,6 +40,7 @@ SLURM_DECIDES = frozenset(
 """sbatch options that change which nodes fit in ways that only Slurm follows."""
 
 
+HIDDEN_NODES = "Slurm does not show its nodes here (PrivateData): which are free, only Slurm knows"
 AHEAD = "reserved before the job would end"
 
 
@@ -171,14 +172,17 @@ def _kinds(request: Request, cluster: Cluster, rows: Sequence[int]) -> list[tupl
     asked = asked_gpus(request)
     if asked and asked[1] == 0:
         return [("", 0)]
+    if cluster.nodes.hidden and not asked:
+        raise UsageError(
+            "Slurm does not show its nodes here (PrivateData), so how many GPUs a node has must be said",
+            hint="--gpus-per-node [TYPE:]8 (0: none), or once and for all: the key gpus_per_node",
+        )
     found = {_kind(cluster, row, asked) for row in rows}
     with_gpus = sorted(kind for kind in found if kind[1])
     return with_gpus or ([] if not rows else [("", 0)])
 
 
 def _kind(cluster: Cluster, row: int, asked: tuple[str, int] | None) -> tuple[str, int]:
-    if asked and cluster.nodes.states[row] == "HIDDEN":
-        return asked  # nobody knows better
     if asked and asked[0]:
         return asked[0], next((gpu.total for gpu in cluster.nodes.gpus_at(row) if gpu.kind == asked[0]), 0)
     return cluster.nodes.gpu_types[row], int(cluster.nodes.gpus_total[row])
@@ -193,7 +197,7 @@ def _free_gpus(cluster: Cluster, row: int, kind: tuple[str, int], asked: tuple[s
 def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
     request, cluster = ask.request, ask.cluster
     nodes, asked = cluster.nodes, asked_gpus(request)
-    members = [row for row in rows if kind == ("", 0) or _kind(cluster, row, asked) == kind]
+    members = [row for row in rows if kind[1] == 0 or _kind(cluster, row, asked) == kind]
     lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
     exclusive, share = share_of(request, cluster, ask.partition, lay, members, kind[1])
     restricted = len(ask.wanted) >= lay.nodes
@@ -258,7 +262,7 @@ def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> st
         return "not in -w"
     if ask.inside is not None and name not in ask.inside:
         return "not in the reservation"
-    if nodes.states[row] == "HIDDEN":
+    if nodes.hidden:
         return ""
     if not ask.has_features(nodes.features[row]):
         return f"without {ask.request.constraint}"
@@ -294,7 +298,7 @@ def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> 
 
 
 def _notes(ask: _Ask, kind: tuple[str, int]) -> tuple[str, ...]:
-    notes = []
+    notes = [HIDDEN_NODES] if ask.cluster.nodes.hidden else []
     if ask.request.constraint and features(ask.request.constraint) is None:
         notes.append(f"--constraint {ask.request.constraint}: only Slurm can tell which nodes these are")
     notes += [f"--{name}: only Slurm can tell which nodes fit" for name, _ in ask.request.sbatch if name in SLURM_DECIDES]

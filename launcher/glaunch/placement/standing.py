@@ -6,9 +6,6 @@ from types import MappingProxyType
 FREE, PART, STARTABLE = "free", "part", "startable"
 """Nothing runs there; something runs there; nothing does, but it must be powered up first."""
 
-HIDDEN_WHY = "not shown to you"
-"""Of nodes that Slurm hides (PrivateData=nodes)."""
-
 _WHY = MappingProxyType(
     {
         "DRAIN": "drained",
@@ -33,7 +30,7 @@ _WHY = MappingProxyType(
     }
 )
 _DOWN = MappingProxyType(
-    {"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state", "HIDDEN": HIDDEN_WHY}
+    {"DOWN": "down", "ERROR": "down", "FUTURE": "not there yet", "UNKNOWN": "in an unknown state", "HIDDEN": "not shown by Slurm"}
 )
 
 

@@ -76,7 +76,8 @@ def headline(report: JobReport) -> str:
     """`job 12 (train) failed after 1 min, exit code 5`."""
     job = report.job
     state = in_words(job)
-    if job.state == "UNKNOWN":
+    # Slurm calls a job running for a moment after its script has ended, and an allocation for as long as it lasts
+    if job.state == "UNKNOWN" or (report.exit_code is not None and job.state in {"RUNNING", "COMPLETING"}):
         state = "is over" if report.exit_code is None else "failed" if report.exit_code else "is done"
     words = f"job {job.id} ({report.name}) {state}"
     if report.run_time_s is not None:

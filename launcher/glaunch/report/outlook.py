@@ -1,6 +1,7 @@
 """What a plan says beyond its nodes: groups, sets that another objective calls better, what an all-reduce can expect."""
 
 from glaunch.hostlist import fold
+from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.predict import Bandwidth, Crossings
@@ -55,8 +56,8 @@ def later(plan: Plan, width: int) -> list[str]:
     look = plan.later
     if look is None:
         return []
-    if not plan.nodes_shown:
-        return row("later", "not known: Slurm shows you none of its nodes", width)
+    if HIDDEN_NODES in plan.notes:
+        return row("later", "not known: Slurm does not show its nodes", width)
     parts = [f"now: {_pods_leaves(plan.placement.cost) if plan.placement else 'not enough nodes are free'}"]
     parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {_pods_leaves(one.cost)}" for one in look.moments]
     if not look.moments:

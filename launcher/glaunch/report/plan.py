@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from glaunch.hostlist import fold
+from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
@@ -84,8 +85,7 @@ def _because(text: str, option: Option | None) -> str:
 
 def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     if plan.placement is None:
-        words = "not enough are free now: the job will wait" if plan.nodes_shown else "not known: Slurm shows you none"
-        lines = row("nodes", words, width)
+        lines = [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
         lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += row("", together, width) if (together := groups_words(plan.groups, plan.placement)) else []

@@ -1,6 +1,5 @@
 """`glaunch sandbox fault`: break something inside, and mend it."""
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -8,7 +7,6 @@ from glaunch.errors import GlaunchError, UsageError
 from glaunch.sandbox.box import Sandbox
 
 FULL = "/var/tmp/.disk-full"  # noqa: S108  (inside a node: its own disk)
-PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +190,3 @@ def fault(box: Sandbox, kind: str, nodes: tuple[str, ...] = (), *, undo: bool = 
             what.make(box, target, slowness or Slowness())
     words = what.undone if undo else what.words
     return tuple(f"{target} {words}".strip() for target in nodes or ("",))
-
-
-def await_state(box: Sandbox, node: str, state: str, timeout_s: float = PATIENCE_S) -> str:
-    """Wait until `sinfo` shows that state for the node (`idle`, `down*`, …); the state seen last."""
-    deadline = time.monotonic() + timeout_s
-    seen = ""
-    while seen != state and time.monotonic() < deadline:
-        seen = box.exec(["sinfo", "-h", "-n", node, "-o", "%t"], timeout_s=15).stdout.strip()
-        time.sleep(0.1)
-    return seen

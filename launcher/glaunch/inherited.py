@@ -1,0 +1,108 @@
+"""Options of sbatch and srun that stand in the user's environment: none of them may contradict the plan unsaid.
+
+sbatch reads SBATCH_*, and a variable beats a line of the script. So glaunch reads them first, as part of what was asked, and hands sbatch
+an environment without them. srun reads SLURM_* in the job; those that glaunch's own steps decide do not travel.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from glaunch.request import Request, apart, asks, with_option
+
+_ASKED = MappingProxyType(
+    {
+        "ACCOUNT": "account",
+        "ACCTG_FREQ": "acctg-freq",
+        "ARRAY_INX": "array",
+        "BATCH": "batch",
+        "BURST_BUFFER": "bb",
+        "COMMENT": "comment",
+        "CONSTRAINT": "constraint",
+        "CONTAINER": "container",
+        "CORE_SPEC": "core-spec",
+        "CPU_FREQ_REQ": "cpu-freq",
+        "CPUS_PER_GPU": "cpus-per-gpu",
+        "DELAY_BOOT": "delay-boot",
+        "EXCLUSIVE": "exclusive",
+        "EXPORT": "export",
+        "GPU_BIND": "gpu-bind",
+        "GPU_FREQ": "gpu-freq",
+        "GPUS_PER_NODE": "gpus-per-node",
+        "GRES": "gres",
+        "GRES_FLAGS": "gres-flags",
+        "HINT": "hint",
+        "JOB_NAME": "job-name",
+        "MEM_BIND": "mem-bind",
+        "MEM_PER_CPU": "mem-per-cpu",
+        "MEM_PER_GPU": "mem-per-gpu",
+        "MEM_PER_NODE": "mem",
+        "NETWORK": "network",
+        "NO_KILL": "no-kill",
+        "OVERCOMMIT": "overcommit",
+        "PARTITION": "partition",
+        "POWER": "power",
+        "PREFER": "prefer",
+        "PROFILE": "profile",
+        "QOS": "qos",
+        "REQ_SWITCH": "switches",
+        "REQUEUE": "requeue",
+        "RESERVATION": "reservation",
+        "SEGMENT_SIZE": "segment",
+        "SIGNAL": "signal",
+        "SPREAD_JOB": "spread-job",
+        "THREAD_SPEC": "thread-spec",
+        "THREADS_PER_CORE": "threads-per-core",
+        "TIMELIMIT": "time",
+        "USE_MIN_NODES": "use-min-nodes",
+        "WAIT_ALL_NODES": "wait-all-nodes",
+        "WCKEY": "wckey",
+    }
+)
+"""SBATCH_NAME → the option that it stands for. **Source:** sbatch(1), INPUT ENVIRONMENT VARIABLES, of 22.05 to 25.05."""
+_SWITCHES = frozenset({"overcommit", "requeue", "spread-job", "use-min-nodes"})
+"""Options without a value: the variable's does not matter."""
+_GLAUNCHS = frozenset(
+    f"SBATCH_{name}"
+    for name in (
+        "CLUSTERS", "DEBUG", "DISTRIBUTION", "ERROR", "GPUS", "GPUS_PER_TASK", "INPUT", "NO_REQUEUE", "NTASKS_PER_GPU",
+        "OPEN_MODE", "OUTPUT", "TRES_PER_TASK", "WAIT", "WAIT4SWITCH",
+    )
+)  # fmt: skip
+"""What glaunch decides itself, or what would bend the submission: not used."""
+_STEPS = frozenset(
+    f"SLURM_{name}"
+    for name in (
+        "CORE_SPEC", "CPUS_PER_GPU", "CPUS_PER_TASK", "DEBUG", "DEPENDENCY", "DISTRIBUTION", "EXACT", "EXCLUSIVE", "EXPORT_ENV",
+        "GPUS", "GPUS_PER_NODE", "GPUS_PER_TASK", "GRES", "HOSTFILE", "IMMEDIATE", "LABELIO", "MEM_PER_CPU", "MEM_PER_GPU",
+        "MEM_PER_NODE", "NNODES", "NODELIST", "NO_KILL", "NPROCS", "NTASKS", "NTASKS_PER_CORE", "NTASKS_PER_GPU",
+        "NTASKS_PER_NODE", "NTASKS_PER_SOCKET", "NTASKS_PER_TRES", "OPEN_MODE", "OVERCOMMIT", "OVERLAP", "PARTITION",
+        "REMOTE_CWD", "RESERVATION", "SPREAD_JOB", "STDERRMODE", "STDINMODE", "STDOUTMODE", "STEP_GRES", "TASKS_PER_NODE",
+        "THREADS", "THREAD_SPEC", "TIMELIMIT", "TRES_PER_TASK", "UNBUFFEREDIO", "USE_MIN_NODES", "WORKING_DIR",
+    )
+) | {"SRUN_CPUS_PER_TASK", "SRUN_EXPORT_ENV"}  # fmt: skip
+"""Options of srun that the job's own steps set. How ranks are bound (SLURM_CPU_BIND, SLURM_MPI_TYPE, …) stays the user's.
+**Source:** srun(1), INPUT ENVIRONMENT VARIABLES."""
+
+NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS
+"""What the environment of sbatch, and so of the job, is without."""
+
+
+def with_inherited(request: Request, environ: Mapping[str, str]) -> Request:
+    """The request with what SBATCH_* say and the line does not; which variables those were, and which are not used, stands in it.
+
+    Raises UsageError for a value that cannot be meant.
+    """
+    used = []
+    for name, option in _ASKED.items():
+        value = environ.get(f"SBATCH_{name}")
+        if value is None:
+            continue
+        for part, said in apart(option, None if option in _SWITCHES else value or None):
+            if not asks(request, part):
+                request = with_option(request, part, said)
+                used.append(f"SBATCH_{name}={value}")
+    inside = "SLURM_JOB_ID" in environ  # these describe the job around this shell; they are nobody's wish
+    unused = _GLAUNCHS if inside else _GLAUNCHS | _STEPS
+    left_out = tuple(f"{name}={environ[name]}" for name in sorted(unused) if name in environ)
+    return replace(request, inherited=tuple(dict.fromkeys(used)), unused=left_out)
