@@ -15,7 +15,7 @@ packages = missing=''; for p in $(1); do dpkg -s "$$p" >/dev/null 2>&1 || missin
 		apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
 	fi
 
-.PHONY: help demo test lint docs bench bench-placement bench-collect clean
+.PHONY: help demo test lint docs bench bench-placement bench-network bench-collect chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -25,7 +25,7 @@ demo: $(READY) ## the whole of glaunch once, on a real 16-node Slurm that is sta
 
 test: $(READY) ## installs what is missing, then lint and every test, also those on a real Slurm and a real sshd (root)
 ifneq ($(ROOT),)
-	@$(call packages,git python3 python3-numpy shellcheck)
+	@$(call packages,git python3 python3-numpy shellcheck ibsim-utils opensm infiniband-diags chromium)
 	@$(BIN)/python -c 'from pathlib import Path; from glaunch.sandbox.packages import install, missing; \
 		lacking = missing(Path("/"), accounting=True); lacking and install(lacking, yes=bool("$(YES)"))'
 	@$(check)
@@ -50,14 +50,20 @@ lint: $(READY) ## ruff (check and format) and mypy --strict
 docs: $(READY) ## check the README and docs/: every command shown exists, every file and link is there
 	@$(BIN)/python -m pytest -q tests/test_docs.py
 
-bench: $(READY) ## start-up, planning and parsing, each beside what it should be compared with
-	@$(BIN)/python tests/bench/bench_start.py
+bench: $(READY) ## start-up, planning, parsing and fabrics, each beside what it should be compared with
+	@failed=0; for it in start fabric; do $(BIN)/python tests/bench/bench_$$it.py || failed=1; done; exit $$failed
 
 bench-placement: $(READY) ## placement, beside others and a real slurmctld (root), at 1,024 to 102,400 nodes
 	@$(BIN)/python tests/bench/bench_placement.py
 
+bench-network: $(READY) ## an all-reduce over real links, on glaunch's nodes and order beside Slurm's and random ones (root)
+	@$(BIN)/python tests/bench/bench_network.py
+
 bench-collect: $(READY) ## collecting logs over SSH, beside scp -r (root)
 	@$(BIN)/python tests/bench/bench_collect.py
+
+chaos: $(READY) ## 50 races for nodes on a real Slurm: no pin stays, no job is lost, none runs twice (root)
+	@GLAUNCH_RACES=50 $(BIN)/python -m pytest -q -rsfE tests/cluster/test_race.py
 
 clean: ## remove what builds and tests leave (not .venv)
 	@rm -rf build dist launcher/*.egg-info .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

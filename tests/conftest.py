@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
     from glaunch.sandbox.options import SandboxOptions
 
-REAL = ("slurm", "sshd")
+REAL = ("slurm", "sshd", "ibsim", "browser")
 
 
 @pytest.hookimpl(wrapper=True)

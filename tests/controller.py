@@ -114,6 +114,12 @@ class Controller:
                 raise RuntimeError(self.run("squeue").stdout)
             time.sleep(0.2)
 
+    @property
+    def version(self) -> tuple[int, int]:
+        """(22, 5) for Slurm 22.05."""
+        year, month, *_ = re.findall(r"\d+", self.run("sinfo", "--version").stdout)
+        return int(year), int(month)
+
     def choice(self, n: int, *words: str) -> tuple[str, ...]:
         """The nodes that Slurm would give a job of n nodes now; () when it would have to wait."""
         done = self.run("sbatch", "--test-only", f"-N{n}", "--time=10", *words, "--wrap=true")

@@ -11,6 +11,7 @@ from glaunch import config
 from glaunch.errors import ConfigError
 from glaunch.parsers.settings_file import parse_settings
 from glaunch.settings import OPTION, PROJECT, SITE, USER, VARIABLE, Settings, Value
+from glaunch.trusted_file import MAX_BYTES, read_text
 
 
 class Machine:
@@ -310,9 +311,9 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "f.yaml"
     path.write_text("qos: x")
     path.chmod(0o644)
-    assert config.read_text(path, frozenset({path.stat().st_uid})) == "qos: x"
+    assert read_text(path, frozenset({path.stat().st_uid})) == "qos: x"
     with pytest.raises(ConfigError, match="belongs to "):
-        config.read_text(path, frozenset({path.stat().st_uid + 1}))
+        read_text(path, frozenset({path.stat().st_uid + 1}))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away; CI runs as root")
@@ -360,7 +361,7 @@ def test_what_is_no_text_file_is_refused(machine: Machine) -> None:
     path.write_bytes(b"\xef\xbb\xbfqos: \xc3\xa9\n")
     assert machine.load()["qos"] == "é"
     with path.open("r+b") as stream:
-        stream.truncate(config.MAX_BYTES + 1)
+        stream.truncate(MAX_BYTES + 1)
     assert "no settings file" in machine.refused().message
 
 

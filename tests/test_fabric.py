@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import ParseError, UsageError
-from glaunch.fabric import Fabric, Switch, build_fabric, fabric_from_json, flat_fabric, natural_key, synthetic
+from glaunch.fabric import Fabric, Switch, build_fabric, flat_fabric, synthetic
+from glaunch.fabric_json import fabric_document, fabric_from_json
+from glaunch.hostlist import natural_key
 
 UNEVEN = build_fabric(
     {"core": None, "spine2": "core", "spine10": "core", "l1": "spine2", "l2": "spine2", "l10": "spine10", "edge": "core", "far": None},
@@ -130,12 +132,12 @@ def test_what_is_no_tree_is_refused(parents: dict[str, str | None], nodes: dict[
 
 @pytest.mark.parametrize("fabric", [UNEVEN, flat_fabric(["n1", "x-ib", "n1-2]"]), replace(UNEVEN, notes=("a", "b")), Fabric((), "nothing")])
 def test_json_and_back(fabric: Fabric) -> None:
-    text = json.dumps(fabric.to_json())
+    text = json.dumps(fabric_document(fabric))
     assert fabric_from_json(json.loads(text), where="fabric.json") == fabric
 
 
 def test_json_is_compact() -> None:
-    data = synthetic("core:1 leaf:2 node:512").to_json()
+    data = fabric_document(synthetic("core:1 leaf:2 node:512"))
     assert data["schema"] == "glaunch.fabric/1"
     assert len(json.dumps(data)) < 400
 

@@ -9,7 +9,8 @@ import pytest
 
 from glaunch import follow
 from glaunch.errors import SlurmError
-from glaunch.follow import Ending, Follower, GrowingFile, Pace, task_codes
+from glaunch.follow import Ending, Follower, Pace, task_codes
+from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
 from glaunch.reasons import estimate

@@ -1,9 +1,7 @@
 """Reads settings from where they may be set, layer over layer, and the rules that ship with glaunch."""
 
-import os
 import pwd
 import re
-import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -18,8 +16,8 @@ from glaunch.rule import Rule
 from glaunch.schema import KEYS, variable_of
 from glaunch.settings import OPTION, PROJECT, SHIPPED, SITE, TRIAL, USER, VARIABLE, Protection, Setting, Settings, Value, over
 from glaunch.shipped import shipped
+from glaunch.trusted_file import read_text, refuse_others, trusted_owners
 
-MAX_BYTES = 1 << 20
 NOT_KEYS = frozenset({"GLAUNCH_SITE", "GLAUNCH_LOG_DIR", "GLAUNCH_DEBUG"})
 """GLAUNCH_* variables with a meaning of their own."""
 
@@ -101,11 +99,6 @@ def _checked(path: Path) -> list[SettingsFile]:
     return [parse_settings(text or "", str(file), SITE, __version__) for file, text in texts]
 
 
-def trusted_owners() -> frozenset[int]:
-    """Whose files are read: root's, the caller's own, and those of the account that installed glaunch (its code runs anyway)."""
-    return frozenset({0, os.geteuid(), shipped("site").stat().st_uid})
-
-
 def site_files(folder: Path, trusted: frozenset[int] | None) -> list[Path]:
     """The settings files of a site's folder in the order in which they are read; [] when there is no such folder.
 
@@ -119,58 +112,13 @@ def site_files(folder: Path, trusted: frozenset[int] | None) -> list[Path]:
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be read ({error.strerror})", hint=f"chmod a+rX {folder}") from error
     if trusted is not None:
-        _refuse_others(folder, info, trusted)
+        refuse_others(folder, info, trusted)
     wrong = next((name for name in names if name.endswith(".yml")), None)
     if wrong:
         raise ConfigError(
             f"{folder / wrong}: only files that end in .yaml are read", hint=f"mv {folder / wrong} {folder / wrong[:-4]}.yaml"
         )
     return [folder / name for name in names if name.endswith(".yaml")]
-
-
-def read_text(path: Path, trusted: frozenset[int] | None) -> str | None:
-    """The text of a settings file; None when there is none.
-
-    `trusted`: who may own it (None: not looked at). Raises ConfigError when it is no plain file, too large, no UTF-8, owned by somebody
-    else or writable by others. Symbolic links are followed; what counts is the file that is read, looked at once it is open.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})", hint=f"ls -l {path}") from error
-    try:
-        info = os.fstat(descriptor)
-        if not stat.S_ISREG(info.st_mode):
-            raise ConfigError(f"{path}: a settings file is expected, this is none", hint=f"ls -ld {path}")
-        if trusted is not None:
-            _refuse_others(path, info, trusted)
-        with open(descriptor, "rb", closefd=False) as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    finally:
-        os.close(descriptor)
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: more than {MAX_BYTES >> 20} MiB is no settings file", hint=f"ls -l {path}")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: the byte 0x{raw[error.start]:02x} is no UTF-8 text", hint=f"file {path}") from error
-
-
-def _refuse_others(path: Path, info: os.stat_result, trusted: frozenset[int]) -> None:
-    """Settings name programs and variables that run as the user: nobody else may be able to write them."""
-    if info.st_uid not in trusted:
-        owner = _name(info.st_uid)
-        hint = (
-            f"if you trust {owner}: export GLAUNCH_TRUST={owner}"
-            if path.name == "glaunch.yaml"
-            else f"it should be root's or your own: ls -l {path}"
-        )
-        raise ConfigError(f"{path}: belongs to {owner}; settings are read from root's files and your own", hint=hint)
-    if info.st_mode & 0o022 and not (stat.S_ISDIR(info.st_mode) and info.st_mode & stat.S_ISVTX):
-        raise ConfigError(f"{path}: others can write it (mode {info.st_mode & 0o7777:04o})", hint=f"chmod go-w {path}")
 
 
 def _users(trust: Setting) -> frozenset[int]:
@@ -184,13 +132,6 @@ def _user(name: str, where: str) -> int:
         return pwd.getpwnam(name).pw_uid
     except KeyError as error:
         raise ConfigError(f"{where}: there is no user {name!r}", hint=f"getent passwd {name}") from error
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:
-        return str(user)
 
 
 def _trial_files(name: str, trusted: frozenset[int]) -> list[Path]:

@@ -12,18 +12,19 @@ from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
+from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
-from glaunch.plan import Launch, Plan
+from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
-from glaunch.tuning import tune
-from glaunch.units import format_time, parse_time_s, plural
+from glaunch.tuning import Environment, tune
+from glaunch.units import format_time, plural
 
 
 def decide(
@@ -49,9 +50,9 @@ def decide(
     partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
-    time_limit_s, time_why = _time(request, origins, partition)
+    time_limit_s, time_why = limit_of(request, origins, partition)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = _impossible(fit, partition, time_limit_s)
+    impossible = over_limits(fit, partition, time_limit_s)
     if impossible is not None and not request.force:
         raise impossible
     kept = together(request, fit.layout, fabric)
@@ -61,10 +62,9 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
-    name = request.name or caller.job_name
     return Plan(
         submission_id=submission_id,
-        name=name,
+        name=request.name or caller.job_name,
         folder=folder,
         request=request,
         partition=partition.name,
@@ -79,28 +79,9 @@ def decide(
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
-        directives=directives(
-            request,
-            origins=origins,
-            name=name,
-            partition=partition.name,
-            partition_why="" if request.partition else _partition_why(partition),
-            layout=fit.layout,
-            cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
-            memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
-            folder=folder,
-            work_dir=caller.work_dir,
-        ),
+        directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
-        environment=tune(
-            rules,
-            fabric_class=settings.text("fabric.class"),
-            node_count=fit.layout.nodes,
-            user_env=caller.environ,
-            site_env=settings.rows("environment.set"),
-            extra=request.env,
-            switches={name for name, key in SWITCHES.items() if settings.flag(key)},
-        ),
+        environment=_environment(request, settings, rules, fit.layout.nodes, caller),
         launch=Launch("srun", caller.program, caller.work_dir, arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
@@ -132,41 +113,34 @@ def _takes_an_order(cluster: Cluster) -> bool:
     return not ("block" in cluster.config.get("TopologyPlugin", "") and cluster.slurm_version >= (26, 5))
 
 
-def _partition_why(partition: Partition) -> str:
-    return "the default partition" if partition.default else "the only partition with GPUs that you may use"
+def _directives(
+    request: Request, origins: Mapping[str, str], cluster: Cluster, partition: Partition, fit: Eligible, caller: Caller, folder: str
+) -> tuple[Option, ...]:
+    by_default = "the default partition" if partition.default else "the only partition with GPUs that you may use"
+    return directives(
+        request,
+        origins=origins,
+        name=request.name or caller.job_name,
+        partition=partition.name,
+        partition_why="" if request.partition else by_default,
+        layout=fit.layout,
+        cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
+        memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
+        folder=folder,
+        work_dir=caller.work_dir,
+    )
 
 
-def _time(request: Request, origins: Mapping[str, str], partition: Partition) -> tuple[int | None, str]:
-    """(the limit in seconds or None for none, who set it). A limit of 0 is none. **Source:** sbatch(1), --time."""
-    if request.time:
-        return parse_time_s(request.time) or None, origins.get("time", "-t")
-    if partition.default_time_s is not None:
-        return partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
-    if partition.max_time_s is not None:
-        return partition.max_time_s, f"partition {partition.name}'s maximum; -t asks for less"
-    return None, f"partition {partition.name} has none; -t sets one"
-
-
-def _impossible(fit: Eligible, partition: Partition, time_limit_s: int | None) -> NeverFits | None:
-    """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell."""
-    layout, force = fit.layout, "; to let Slurm say no itself: --force"
-    asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
-    if partition.max_time_s is not None and (time_limit_s is None or time_limit_s > partition.max_time_s):
-        most = format_time(partition.max_time_s)
-        message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"
-        return NeverFits(message, hint=f"-t {most}, or another partition{force}")
-    if partition.max_nodes is not None and layout.nodes > partition.max_nodes:
-        message = f"{asks}, and partition {partition.name} allows {partition.max_nodes} nodes a job"
-        return NeverFits(message, hint=f"-n {partition.max_nodes * layout.tasks_per_node}, or another partition{force}")
-    if layout.nodes < partition.min_nodes:
-        message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
-        return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
-    have = len(fit.could_ever)
-    if layout.nodes <= have or (not fit.decided and layout.nodes <= len(partition.nodes)):
-        return None
-    why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
-    fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
-    return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
+def _environment(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+    return tune(
+        rules,
+        fabric_class=settings.text("fabric.class"),
+        node_count=node_count,
+        user_env=caller.environ,
+        site_env=settings.rows("environment.set"),
+        extra=request.env,
+        switches={name for name, key in SWITCHES.items() if settings.flag(key)},
+    )
 
 
 def network_of(settings: Settings) -> Network:

@@ -12,7 +12,8 @@ from glaunch.bundle import load_bundle
 from glaunch.diagnosis.diagnose import diagnose
 from glaunch.diagnosis.facts import JobFacts, TextFile
 from glaunch.diagnosis.failures import first_failure
-from glaunch.fabric import Fabric, fabric_from_json
+from glaunch.fabric import Fabric
+from glaunch.fabric_json import fabric_from_json
 from glaunch.job import Job
 from glaunch.parsers.labelled import tail_of
 from glaunch.placement.cost import cost_of

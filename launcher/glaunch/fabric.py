@@ -1,32 +1,27 @@
-"""The switches and which nodes hang on them: any number of tiers, any number of islands."""
+"""The switches and which nodes hang on them: any number of tiers, any number of islands; and the blocks that nodes form."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
 
-from glaunch.errors import ParseError, UsageError
-from glaunch.hostlist import expand, fold
+from glaunch.errors import UsageError
+from glaunch.hostlist import natural_key
+from glaunch.network import Network
 
-SCHEMA = "glaunch.fabric/1"
 MAX_SYNTHETIC_NODES = 1 << 20
 
-_NUMBERS = re.compile(r"(\d+)", re.ASCII)
 _TIER = re.compile(r"([A-Za-z][A-Za-z0-9_.-]*):([1-9][0-9]{0,6})")
 
 
-def number_key(digits: str) -> tuple[int, str]:
-    """Sort key of a whole number of any length, zeros in front ignored: 9 before 010."""
-    significant = digits.lstrip("0")
-    return len(significant), significant
+class NoTree(UsageError):
+    """What was named makes no tree; `switch` is where it was seen."""
 
-
-def natural_key(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
-    """Sort key under which n2 comes before n10 (and n02 beside n2, told apart by the text itself)."""
-    parts = _NUMBERS.split(name)
-    return tuple(number_key(part) if index % 2 else part for index, part in enumerate(parts)), name
+    def __init__(self, message: str, switch: str) -> None:
+        super().__init__(message)
+        self.switch = switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +29,39 @@ class Switch:
     """One switch: `parent` is the switch above (None at a root); only tier 0 (a leaf) has nodes.
 
     The tier of any other switch is one more than the highest tier below it, as Slurm's `Level`.
+    `where` (FILE:LINE) does not count when switches are compared.
     """
 
     name: str
     tier: int
     parent: str | None
     nodes: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    """The switches it stands for where it is not one alone: the leaves of a scalable unit, rail by rail; the spines of a pod."""
+    virtual: bool = False
+    """True where no switch stands: what is below is cabled to each other directly (Dragonfly+ groups), or, of a leaf, the nodes hang on
+    the switch above. It is crossed in no hop."""
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Nodes that one NVLink domain (or what a site calls a block) holds."""
+
+    name: str
+    nodes: tuple[str, ...]
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """Something about which two sources do not say the same. The first one counts."""
+
+    about: str
+    """What it is about: `leaf`, `parent`, `block`, `islands`, `node` (one source does not know it), `name`, `link`."""
+    subject: str
+    said: tuple[tuple[str, str], ...]
+    """(what a source says, where), the one that counts first."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +77,12 @@ class Fabric:
     source: str
     flat: bool = False
     notes: tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    block_sizes: tuple[int, ...] = ()
+    """Nodes of a base block, then of the aggregated ones that the site allows; () where no source says so."""
+    network: Network | None = None
+    """The devices and links that the switches were read out of; None where a source knows switches by name alone."""
+    disputes: tuple[Dispute, ...] = ()
 
     @cached_property
     def by_name(self) -> Mapping[str, Switch]:
@@ -112,6 +140,20 @@ class Fabric:
         return MappingProxyType({node: row[leaf] for node, leaf in self.leaf_of.items()})
 
     @cached_property
+    def block_of(self) -> Mapping[str, str]:
+        """Node → its block (the first that names it)."""
+        found: dict[str, str] = {}
+        for block in reversed(self.blocks):
+            found.update(dict.fromkeys(block.nodes, block.name))
+        return MappingProxyType(found)
+
+    @cached_property
+    def blocks_alone(self) -> bool:
+        """True where the switches are the blocks and nothing is above them: of a topology of blocks, no tree is known."""
+        leaves = {(switch.name, switch.nodes) for switch in self.switches if switch.parent is None}
+        return bool(leaves) and len(leaves) == len(self.switches) and leaves == {(block.name, block.nodes) for block in self.blocks}
+
+    @cached_property
     def tiers(self) -> int:
         """The number of tiers: 1 for leaves alone, 3 for leaf, spine, core; 0 for no switches."""
         return max((switch.tier for switch in self.switches), default=-1) + 1
@@ -147,59 +189,26 @@ class Fabric:
         """The switches crossed from node to node, in order; () for the same node, None when nothing joins them."""
         if one == two:
             return ()
-        ups, others = self.path_up(one), self.path_up(two)
+        ups, others = self._real_path_up(one), self._real_path_up(two)
         meet = next((name for name in ups if name in others), None)
         if meet is None:
             return None
-        return (*ups[: ups.index(meet) + 1], *reversed(others[: others.index(meet)]))
+        crossed = (*ups[: ups.index(meet) + 1], *reversed(others[: others.index(meet)]))
+        return tuple(name for name in crossed if not self.by_name[name].virtual)
+
+    def _real_path_up(self, node: str) -> tuple[str, ...]:
+        """As `path_up`, without a virtual leaf: its nodes hang on the switch above."""
+        path = self.path_up(node)
+        return path[1:] if len(path) > 1 and self.by_name[path[0]].virtual else path
 
     def hops(self, one: str, two: str) -> int | None:
         """Switches on the shortest path: 0 for the same node, 1 on one leaf, 3 via a spine; None when nothing joins them."""
         path = self.path(one, two)
         return None if path is None else len(path)
 
-    def to_json(self) -> dict[str, object]:
-        """The fabric as JSON values, schema `glaunch.fabric/1`; the nodes of a leaf as one hostlist."""
-        switches: list[dict[str, object]] = [
-            {"name": switch.name, "tier": switch.tier, "parent": switch.parent, "nodes": fold(switch.nodes)} for switch in self.switches
-        ]
-        return {"schema": SCHEMA, "source": self.source, "flat": self.flat, "notes": list(self.notes), "switches": switches}
-
 
 def _in_order(switches: Iterable[Switch]) -> list[Switch]:
     return sorted(switches, key=lambda switch: (switch.tier > 0, natural_key(switch.name)))
-
-
-def fabric_from_json(data: object, *, where: str) -> Fabric:
-    """The fabric that `Fabric.to_json` wrote. Raises ParseError, `where` naming the file, when it is not one."""
-    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA:
-        raise ParseError(where, repr(data.get("schema") if isinstance(data, Mapping) else data), f"a fabric, schema {SCHEMA}")
-    source, flat, notes, rows = (data.get(key) for key in ("source", "flat", "notes", "switches"))
-    if not (isinstance(source, str) and isinstance(flat, bool) and isinstance(notes, list) and isinstance(rows, list)):
-        raise ParseError(where, repr(data), "source, flat, notes and switches")
-    switches = [_switch_from_json(row, where) for row in rows]
-    parents = {switch.name: switch.parent for switch in switches}
-    if len(parents) < len(switches):
-        raise ParseError(where, repr([switch.name for switch in switches]), "every switch once")
-    try:
-        fabric = build_fabric(parents, {switch.name: switch.nodes for switch in switches}, source, notes=tuple(map(str, notes)))
-    except UsageError as bad:
-        raise ParseError(where, bad.message, "a tree of switches") from bad
-    for read, counted in zip(switches, fabric.switches, strict=True):
-        if read != counted:
-            raise ParseError(where, repr(read.tier), f"tier {counted.tier} for switch {read.name!r}")
-    return replace(fabric, flat=flat)
-
-
-def _switch_from_json(row: object, where: str) -> Switch:
-    if isinstance(row, Mapping):
-        name, tier, parent, nodes = (row.get(key) for key in ("name", "tier", "parent", "nodes"))
-        if isinstance(name, str) and isinstance(tier, int) and isinstance(parent, str | None) and isinstance(nodes, str):
-            try:
-                return Switch(name, tier, parent, expand(nodes))
-            except UsageError as bad:
-                raise ParseError(where, nodes, "a hostlist", hint=bad.message) from bad
-    raise ParseError(where, repr(row), "a switch: name, tier, parent, nodes")
 
 
 def build_fabric(
@@ -208,7 +217,7 @@ def build_fabric(
     """The fabric whose switches are the keys of `parents`, in that order; `nodes` has the node names of each leaf.
 
     Tiers are counted from below: 0 without switches below, else one more than the highest of them.
-    Raises UsageError when a parent is no switch, when switches stand above each other in a circle, or when a switch that has
+    Raises NoTree when a parent is no switch, when switches stand above each other in a circle, or when a switch that has
     switches below it has nodes too.
     """
     tiers = dict.fromkeys(parents, 0)
@@ -216,17 +225,17 @@ def build_fabric(
         height, below = 0, name
         while (above := parents[below]) is not None:
             if above not in parents:
-                raise UsageError(f"switch {below!r} hangs on {above!r}, which is no switch")
+                raise NoTree(f"switch {below!r} hangs on {above!r}, which is no switch", below)
             height += 1
             if height > len(parents):
-                raise UsageError(f"switch {name!r} stands above itself")
+                raise NoTree(f"switch {name!r} stands above itself", name)
             if tiers[above] >= height:
                 break
             tiers[above] = height
             below = above
     for name, tier in tiers.items():
         if tier and nodes.get(name):
-            raise UsageError(f"switch {name!r} has both switches and nodes below it")
+            raise NoTree(f"switch {name!r} has both switches and nodes below it", name)
     return Fabric(tuple(Switch(name, tiers[name], parents[name], tuple(nodes.get(name, ()))) for name in parents), source, notes=notes)
 
 

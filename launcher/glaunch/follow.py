@@ -11,6 +11,7 @@ from typing import Protocol
 
 from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
+from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
 from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import estimate, in_words
@@ -53,31 +54,6 @@ class Ending:
     message: str
     tasks: Mapping[int, int] = field(default_factory=dict)
     """Of an array: task → its exit code."""
-
-
-class GrowingFile:
-    """Follows one file as it is written; gives whole lines, and the rest at the end."""
-
-    def __init__(self, path: Path, prefix: str = "") -> None:
-        self.path = path
-        self.prefix = prefix
-        self._offset = 0
-        self._rest = b""
-
-    def lines(self, *, last: bool = False) -> list[str]:
-        """The lines that came since the last call; with `last` also one without its newline."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                new = file.read()
-        except OSError:
-            # Not there yet, or a network file system that stumbles: the next call reads it.
-            return []
-        self._offset += len(new)
-        *whole, self._rest = (self._rest + new).split(b"\n")
-        if last and self._rest:
-            whole, self._rest = [*whole, self._rest], b""
-        return [self.prefix + line.decode(errors="surrogateescape") for line in whole]
 
 
 class Follower:

@@ -91,12 +91,6 @@ class History:
                     events.append(event)
         return iter(sorted(events, key=lambda event: event["at_s"]))
 
-    def _text(self, path: Path) -> str:
-        try:
-            return path.read_text(errors="replace")
-        except OSError as error:
-            raise DiskError(f"{path}: cannot read what was launched ({error.strerror})", hint=f"look: ls -l {path}") from error
-
     @contextmanager
     def lock(self) -> Iterator[None]:
         """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""

@@ -1,4 +1,4 @@
-"""Slurm's compact lists of names: `gpu[01-03,07]` to names (`expand`) and back (`fold`)."""
+"""Slurm's compact lists of names: `gpu[01-03,07]` to names (`expand`) and back (`fold`); the natural order of names."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,6 +14,7 @@ MAX_DIGITS = 18
 """Digits of a number; Slurm turns longer ones into 2^64-1 without a word."""
 
 _ITEM = re.compile(r"(?:[^\s,\[]|\[[^\]]*\]|\[)+")
+_NUMBERS = re.compile(r"(\d+)", re.ASCII)
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?")
 
 
@@ -134,3 +135,15 @@ def _fold_group(key: tuple[str, bool], numbers: list[str]) -> str:
         low = high = int(digits)
     parts.append(first if low == high else f"{first}-{last}")
     return f"{prefix}[{','.join(parts)}]"
+
+
+def number_key(digits: str) -> tuple[int, str]:
+    """Sort key of a whole number of any length, zeros in front ignored: 9 before 010."""
+    significant = digits.lstrip("0")
+    return len(significant), significant
+
+
+def natural_key(name: str) -> tuple[tuple[str | tuple[int, str], ...], str]:
+    """Sort key under which n2 comes before n10 (and n02 beside n2, told apart by the text itself)."""
+    parts = _NUMBERS.split(name)
+    return tuple(number_key(part) if index % 2 else part for index, part in enumerate(parts)), name

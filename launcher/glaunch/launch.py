@@ -8,13 +8,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch import __version__
 from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.fabric import Fabric
+from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.hostlist import expand
@@ -97,7 +98,8 @@ def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
         "user": user_name(),
     }
     create(folder, intent)
-    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(fabric.to_json())))
+    seen = fabric_document(replace(fabric, network=None))  # a job needs the tree, not every cable
+    documents = (("plan.json", json.dumps(plan_document(decided), indent=1)), ("fabric.json", json.dumps(seen)))
     write_texts(folder, (*documents, *script.texts))
     return folder
 

@@ -75,10 +75,19 @@ def open_world(snapshot: str | None = None, options: Options | None = None) -> W
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
-    """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric; without a topology one flat switch, which says so."""
+    """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
+
+    Without either it is one flat switch, which says so. A capture brings its own topology, and the site here has no say in it.
+    """
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    return cluster, parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
+    slurm = parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
+    if world.captured or not world.settings.text("fabric.topology"):
+        return cluster, slurm
+    from glaunch.fabric_files import saved_fabric
+    from glaunch.merge import beside_slurm
+
+    return cluster, beside_slurm(saved_fabric(world.settings), slurm)
 
 
 def plan(world: World, request: Request, *, when: bool = False, compare: bool = False) -> Plan:

@@ -2,7 +2,7 @@
 
 All choose from the same free nodes in one process, so that ratios mean something on any machine. Occupancy is made up and seeded: `jobs`
 fills the machine with neighbouring runs of nodes of heavy-tailed length, as a scheduler leaves it behind; `holes` takes each node by
-itself, the worst case for any placement. The last table asks a real slurmctld with 10,240 nodes and no slurmd (as root).
+itself, the worst case for any placement. The last tables ask a real slurmctld with 10,240 nodes and no slurmd (as root).
 
 Exits with 1 when a target is missed: hops 1.000 in hops, spread 1.000 in pods, everywhere with a certificate; no group split where none
 need be; on 102,400 nodes with n = 4,096 a median of 50 ms and at worst 150 ms of CPU.
@@ -11,7 +11,6 @@ need be; on 102,400 nodes with n = 4,096 a median of 50 ms and at worst 150 ms o
 import random
 import statistics
 import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "launcher"))
 
-from tests.controller import Controller, missing
+from tests.bench.beside_slurm import beside_slurm
+from tests.bench.occupancy import OCCUPANCIES, SHAPES, SIZES, occupied
 
 from glaunch.fabric import Fabric, synthetic
 from glaunch.placement.cost import cost_of
@@ -32,13 +32,6 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.place import Candidates, best_possible, place
 from glaunch.placement.placement import Placement
 
-SHAPES = {
-    1024: "core:1 leaf:32 node:32",
-    10240: "core:1 spine:20 leaf:16 node:32",
-    102400: "core:1 spine:100 leaf:32 node:32",
-}
-SIZES = (8, 64, 256, 1024, 4096)
-OCCUPANCIES = (("jobs", 0.5), ("jobs", 0.7), ("jobs", 0.85), ("jobs", 0.95), ("holes", 0.5), ("holes", 0.7), ("holes", 0.95))
 SEEDS = (1, 2, 3)
 MEDIAN_MS, WORST_MS = 50, 150
 
@@ -59,22 +52,6 @@ class Case:
     def candidates(self) -> Candidates:
         """The free nodes, none preferred."""
         return Candidates(self.free, (1,) * len(self.free))
-
-
-def occupied(fabric: Fabric, kind: str, share: float, seed: int) -> tuple[str, ...]:
-    """The free nodes when `share` of all is taken."""
-    r = random.Random(seed)
-    nodes = [node for switch in fabric.switches for node in switch.nodes]
-    if kind == "holes":
-        return tuple(node for node in nodes if r.random() > share)
-    free = [True] * len(nodes)
-    left = len(nodes)
-    while left > (1 - share) * len(nodes):
-        start, length = r.randrange(len(nodes)), int(r.lognormvariate(3, 1.5)) + 1
-        for index in range(start, min(start + length, len(nodes))):
-            left -= free[index]
-            free[index] = False
-    return tuple(node for node, is_free in zip(nodes, free, strict=True) if is_free)
 
 
 def cases(quick: bool) -> Iterator[Case]:
@@ -233,45 +210,6 @@ def groups(quick: bool) -> int:
     return needless
 
 
-def real(quick: bool) -> int:
-    """The last table: a real slurmctld beside glaunch. Returns how often glaunch was worse."""
-    if lacking := missing():
-        print(f"\nreal slurmctld: left out ({lacking})")
-        return 0
-    print("\nreal slurmctld, 10,240 nodes part-filled with jobs: the choice of sbatch --test-only beside glaunch's\n")
-    print(
-        f"{'in use':<11} {'n':>5} {'hops Slurm / glaunch':>22} {'pods Slurm':>11} {'hops':>5} {'spread':>7} {'ms Slurm':>9} {'ms here':>8}"
-    )
-    worse = 0
-    fabric = synthetic(SHAPES[10240])
-    for kind, share in OCCUPANCIES[::3] if quick else OCCUPANCIES:
-        free = occupied(fabric, kind, share, 1)
-        known = set(free)
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-            slurm = Controller(Path(folder), fabric)
-            try:
-                slurm.occupy([node for node in fabric.leaf_of if node not in known])
-                for n in SIZES:
-                    if n > len(free):
-                        continue
-                    began = time.monotonic()
-                    theirs = cost_of(fabric, slurm.choice(n))
-                    took_ms = (time.monotonic() - began) * 1e3
-                    candidates = Candidates(free, (1,) * len(free))
-                    ms, hops = cpu_ms(lambda: place(fabric, candidates, n))  # noqa: B023
-                    _, spread = cpu_ms(lambda: place(fabric, candidates, n, "spread"))  # noqa: B023
-                    if theirs is None:
-                        sys.exit(f"Slurm chose nodes that nothing joins, n={n}")
-                    worse += hops.cost.hops > theirs.hops or spread.cost.pods > theirs.pods
-                    print(
-                        f"{kind:<6} {share:>4.0%} {n:>5,} {theirs.hops / hops.cost.hops:>21.3f}x {theirs.pods:>11} {hops.cost.pods:>5}"
-                        f" {spread.cost.pods:>7} {took_ms:>9.0f} {ms:>8.0f}"
-                    )
-            finally:
-                slurm.close()
-    return worse
-
-
 def main() -> None:
     """Prints the tables; exits with 1 when a target is missed."""
     quick = "--quick" in sys.argv[1:]
@@ -283,8 +221,7 @@ def main() -> None:
     missed += [f"{n_of} pods" for n_of, one in seen.items() if max(one.pods["glaunch spread"]) > 1]
     if groups(quick):
         missed.append("a group was split without need")
-    if real(quick):
-        missed.append("Slurm's own choice was better")
+    missed += beside_slurm(quick)
     ms = seen[102400, 4096].ms["hops"]
     if statistics.median(ms) > MEDIAN_MS or max(ms) > WORST_MS:
         missed.append(f"102,400 nodes, n = 4,096: median {statistics.median(ms):.0f} ms, worst {max(ms):.0f} ms of CPU")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.conftest import User, job_id_of, until
 from tests.controller import Controller, missing
-from tests.placement.test_place import free_per_leaf
+from tests.greedy import COUNTER_EXAMPLES, free_in, just_large_enough
 
 from glaunch.fabric import Fabric, synthetic
 from glaunch.hostlist import expand
@@ -46,25 +46,21 @@ def plan(slurm: Controller, n: int, objective: str, home: Path) -> dict[str, obj
     return found
 
 
-@pytest.mark.parametrize(
-    ("pods", "n"),
-    [
-        ([[4, 1, 1], [2, 2, 1]], 5),  # it leaves a pod that fits, for one leaf elsewhere that fits the rest
-        ([[1, 1], [2]], 3),  # the pod that fits most tightly is the most scattered one
-        ([[1] * 16, [15], [1]], 16),  # the lowest switch above enough nodes is the wrong one
-    ],
-    ids=["leaves-its-pod", "tightest-pod", "lowest-switch"],
-)
-def test_fewer_hops_than_slurm_where_greed_goes_wrong(
-    controller: Callable[[Fabric], Controller], pods: list[list[int]], n: int, tmp_path: Path
-) -> None:
-    fabric, _ = free_per_leaf(pods)
+@pytest.mark.parametrize("name", COUNTER_EXAMPLES)
+def test_fewer_hops_than_slurm_where_greed_goes_wrong(controller: Callable[[Fabric], Controller], name: str, tmp_path: Path) -> None:
+    example = COUNTER_EXAMPLES[name]
+    fabric = just_large_enough(example.pods)
+    free = free_in(fabric, example.pods)
+    assert len(free) == sum(map(sum, example.pods))
     slurm = controller(fabric)
-    theirs = cost_of(fabric, slurm.choice(n))
-    ours = plan(slurm, n, "hops", tmp_path)["cost"]
+    slurm.occupy([node for node in fabric.leaf_of if node not in free])
+    theirs = cost_of(fabric, slurm.choice(example.n))
+    hops, spread = (plan(slurm, example.n, objective, tmp_path)["cost"] for objective in ("hops", "spread"))
     assert theirs is not None
-    assert isinstance(ours, dict)
-    assert ours["hops"] < theirs.hops
+    assert isinstance(hops, dict)
+    assert isinstance(spread, dict)
+    assert hops["hops"] < theirs.hops + (slurm.version < example.since)
+    assert spread["pods"] <= theirs.pods
 
 
 def test_never_more_hops_and_never_more_pods_than_slurm(controller: Callable[[Fabric], Controller], tmp_path: Path) -> None:

@@ -4,11 +4,11 @@
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from glaunch.errors import ParseError, UsageError
-from glaunch.fabric import Fabric, build_fabric, flat_fabric
+from glaunch.fabric import Block, Fabric, NoTree, build_fabric, flat_fabric
 from glaunch.hostlist import expand
 
 _KINDS = ("SwitchName", "BlockName", "AggregatedBlock", "RingName", "TorusName")
@@ -18,14 +18,17 @@ _SWITCH = re.compile(
 )
 _OTHER = re.compile(r"(?P<kind>\w+)=(?P<name>.+?)(?:\s+(?!Nodes=)\w+=\S*)*(?:\s+Nodes=(?P<nodes>\S*))?(?:\s+\w+=\S*)*")
 _NO_TOPOLOGY = re.compile(r"(scontrol: )?(error: |slurm_load_topo error: )|No topology|Topology information contains no ")
+_BLOCK_SIZE = re.compile(r"\sBlockSize=(\d+)(?=\s|$)")
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*("[^"]*"|[^\s"]\S*)(?=\s|$)')
+MAX_INCLUDES = 8
+"""How deep files may include each other: more is a circle."""
 _CONF_KEYS = {"switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "blocklevels"}
 
 _BLOCKS_NOTE = "topology/block: each block stands alone, since Slurm does not say how blocks are joined"
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
+class SwitchLine:
     """One switch (or block) as it was written; `switches` is None for a leaf."""
 
     where: str
@@ -45,19 +48,24 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
     Raises ParseError with the line for any other text, for a switch that is named as a child but has no line of its own (what
     `scontrol show topology NAME` prints), for a switch twice, and for switches in a circle.
     """
-    lines: list[_Line] = []
+    lines: list[SwitchLine] = []
+    sizes: set[int] = set()
     unswitched: dict[str, list[str]] = {}
     above: dict[str, tuple[str, ...]] = {}
     for line_where, record in _records(text, where):
+        if record.startswith(("BlockName", "AggregatedBlock")) and (size := _BLOCK_SIZE.search(record)):
+            sizes.add(int(size[1]))
         switch = _SWITCH.fullmatch(record)
         other = None if switch else _OTHER.fullmatch(record)
         if switch:
             nodes, switches = _names(switch["nodes"], line_where), switch["switches"]
-            lines.append(_Line(line_where, switch["name"], () if switches else nodes, _names(switches, line_where) if switches else None))
+            lines.append(
+                SwitchLine(line_where, switch["name"], () if switches else nodes, _names(switches, line_where) if switches else None)
+            )
             if switches:
                 above[switch["name"]] = nodes
         elif other and other["kind"] == "BlockName":
-            lines.append(_Line(line_where, other["name"], _names(other["nodes"], line_where), None, block=True))
+            lines.append(SwitchLine(line_where, other["name"], _names(other["nodes"], line_where), None, block=True))
         elif other and other["kind"] in {"RingName", "TorusName"}:
             unswitched.setdefault(other["kind"], []).extend(_names(other["nodes"], line_where))
         elif not (other and other["kind"] == "AggregatedBlock"):
@@ -68,7 +76,7 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
         return replace(flat, notes=(f"Slurm's topology is a {kind}: all its nodes count as equally near",))
     if not lines:
         return None
-    fabric = _join(lines, where)
+    fabric = join_lines(lines, where, tuple(sorted(sizes)))
     return replace(fabric, notes=fabric.notes + _lost_nodes(fabric, above))
 
 
@@ -107,8 +115,12 @@ def _lost_nodes(fabric: Fabric, above: dict[str, tuple[str, ...]]) -> tuple[str,
     return (f"no leaf has {len(lost)} of the nodes below it, such as {lost[0]}; does topology.conf use NodeHostname?",)
 
 
-def _join(lines: Sequence[_Line], where: str) -> Fabric:
-    """The fabric of all lines; children find their parents, and what Slurm only warns about becomes a note."""
+def join_lines(lines: Sequence[SwitchLine], where: str, block_sizes: tuple[int, ...] = ()) -> Fabric:
+    """The fabric of all lines; children find their parents, and what Slurm only warns about becomes a note.
+
+    Blocks become leaves that nothing joins, and `blocks` of the fabric. Raises ParseError with the line for switches and blocks in one
+    text, a switch twice, a child without a line of its own, and switches in a circle.
+    """
     if len({line.block for line in lines}) > 1:
         raise ParseError(lines[-1].where, lines[-1].name, "either switches or blocks")
     parents: dict[str, str | None] = {}
@@ -126,30 +138,53 @@ def _join(lines: Sequence[_Line], where: str) -> Fabric:
             parents[child] = line.name
     try:
         fabric = build_fabric(parents, {line.name: line.nodes for line in lines}, where)
-    except UsageError as bad:
-        raise ParseError(where, bad.message, "a tree of switches") from bad
+    except NoTree as bad:
+        raise ParseError(next(line.where for line in lines if line.name == bad.switch), bad.message, "a tree of switches") from bad
     again = sum(len(line.nodes) for line in lines) - len(fabric.leaf_of)
     if again:
         notes.append(f"{again} {'node stands' if again == 1 else 'nodes stand'} under more than one leaf; the first counts")
-    return replace(fabric, notes=tuple(notes))
+    seen = {line.name: line.where for line in lines}
+    return replace(
+        fabric,
+        switches=tuple(replace(switch, where=seen[switch.name]) for switch in fabric.switches),
+        notes=tuple(notes),
+        blocks=tuple(Block(line.name, line.nodes, line.where) for line in lines if line.block),
+        block_sizes=block_sizes,
+    )
 
 
-def parse_topology_conf(text: str, *, where: str) -> Fabric:
+def parse_topology_conf(text: str, *, where: str, include: Callable[[str], str] | None = None) -> Fabric:
     """The fabric of a topology.conf (tree or block). `where` names the file in errors and becomes the fabric's `source`.
 
     Keys in any case, blanks around `=`, comments, `\\` at a line's end, quoted names. A leaf without nodes is read (Slurm from 25.05
-    on; fatal before). Raises ParseError with FILE:LINE for what no release starts with: another first key, an unknown key, no `=`,
-    nodes and switches on one line, a LinkSpeed that is no whole number, an undefined or repeated switch, a circle, an empty file;
-    and for `include`, since one text is all that is read here.
+    on; fatal before). `include` gives the text of a file that an `include` line names (Slurm: relative to slurm.conf's folder); its lines
+    stand in that line's place.
+    Raises ParseError with FILE:LINE for what no release starts with: another first key, an unknown key, no `=`, nodes and switches on one
+    line, a LinkSpeed that is no whole number, an undefined or repeated switch, a circle, an empty file; for an `include` that cannot be
+    followed, and for block sizes that are no whole numbers.
     """
-    lines: list[_Line] = []
-    for line_where, record in _logical_lines(text, where):
+    lines: list[SwitchLine] = []
+    sizes: list[int] = []
+    for line_where, record in _with_included(text, where, include, depth=0):
         found = _conf_line(record, line_where)
-        if found is not None:
+        if isinstance(found, SwitchLine):
             lines.append(found)
+        else:
+            sizes = list(found)
     if not lines:
         raise ParseError(f"{where}:1", text.strip(), "SwitchName=… or BlockName=…")
-    return _join(lines, where)
+    return join_lines(lines, where, tuple(sizes))
+
+
+def _with_included(text: str, where: str, include: Callable[[str], str] | None, *, depth: int) -> Iterator[tuple[str, str]]:
+    for line_where, record in _logical_lines(text, where):
+        named = re.match(r"include\s+(\S+)\s*$", record, re.IGNORECASE)
+        if named is None:
+            yield line_where, record
+        elif include is None or depth > MAX_INCLUDES:
+            raise ParseError(line_where, record, "SwitchName=…", hint="put the included lines in its place")
+        else:
+            yield from _with_included(include(named[1]), named[1], include, depth=depth + 1)
 
 
 def _logical_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
@@ -170,10 +205,8 @@ def _logical_lines(text: str, where: str) -> Iterator[tuple[str, str]]:
         yield f"{where}:{start}", parts
 
 
-def _conf_line(record: str, where: str) -> _Line | None:
-    """The switch or block of one record; None for a record that names none (BlockSizes)."""
-    if record.lower().startswith("include"):
-        raise ParseError(where, record, "SwitchName=…", hint="put the included lines in its place")
+def _conf_line(record: str, where: str) -> SwitchLine | tuple[int, ...]:
+    """The switch or block of one record, or the numbers of its BlockSizes."""
     pairs: dict[str, str] = {}
     position = 0
     while position < len(record.rstrip()):
@@ -187,7 +220,7 @@ def _conf_line(record: str, where: str) -> _Line | None:
         position = match.end()
     first = next(iter(pairs))
     if first in {"blocksizes", "blocklevels"}:
-        return None
+        return read_block_sizes(pairs[first].split(","), where)
     if first not in {"switchname", "blockname"}:
         raise ParseError(where, record.strip(), "SwitchName or BlockName as the first key")
     if not pairs.get("linkspeed", "1").isdecimal():
@@ -195,4 +228,14 @@ def _conf_line(record: str, where: str) -> _Line | None:
     if "nodes" in pairs and "switches" in pairs:
         raise ParseError(where, record.strip(), "either Nodes or Switches")
     switches = _names(pairs["switches"], where) if "switches" in pairs else None
-    return _Line(where, pairs[first], _names(pairs.get("nodes"), where), switches, block=first == "blockname")
+    return SwitchLine(where, pairs[first], _names(pairs.get("nodes"), where), switches, block=first == "blockname")
+
+
+def read_block_sizes(words: Iterable[str], where: str) -> tuple[int, ...]:
+    """The sizes of blocks. Raises ParseError for what is no whole number from 1 (whether Slurm takes them together is another question)."""
+    found = []
+    for word in words:
+        if not word.isascii() or not word.isdecimal() or int(word) < 1:
+            raise ParseError(where, word, "a block size, a whole number from 1")
+        found.append(int(word))
+    return tuple(found)

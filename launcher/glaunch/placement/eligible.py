@@ -9,36 +9,10 @@ from glaunch.errors import UsageError
 from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout, asked_gpus, layout
 from glaunch.placement.partition import member_rows
-from glaunch.placement.restrictions import features, reservations
+from glaunch.placement.restrictions import SLURM_DECIDES, features, reservations
 from glaunch.placement.share import Share, share_of
 from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
-
-SLURM_DECIDES = frozenset(
-    {
-        "batch",
-        "cluster-constraint",
-        "contiguous",
-        "core-spec",
-        "cores-per-socket",
-        "gpus",
-        "gpus-per-task",
-        "gpus-per-socket",
-        "gres",
-        "mincpus",
-        "prefer",
-        "segment",
-        "sockets-per-node",
-        "switches",
-        "thread-spec",
-        "threads-per-core",
-        "tmp",
-        "licenses",
-        "extra-node-info",
-    }
-)
-"""sbatch options that change which nodes fit in ways that only Slurm follows."""
-
 
 HIDDEN_NODES = "Slurm does not show its nodes here (PrivateData): which are free, only Slurm knows"
 AHEAD = "reserved before the job would end"

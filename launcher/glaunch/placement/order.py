@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from glaunch.fabric import Fabric, natural_key, number_key
+from glaunch.fabric import Fabric
+from glaunch.hostlist import natural_key, number_key
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import OrderRow
 

@@ -1,4 +1,4 @@
-"""What keeps nodes from a job besides their state: reservations and features."""
+"""What keeps nodes from a job besides their state: reservations, features, and options that only Slurm follows."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -6,6 +6,31 @@ from collections.abc import Callable, Mapping
 from glaunch.cluster import Cluster
 from glaunch.errors import UsageError
 from glaunch.request import Request
+
+SLURM_DECIDES = frozenset(
+    {
+        "batch",
+        "cluster-constraint",
+        "contiguous",
+        "core-spec",
+        "cores-per-socket",
+        "gpus",
+        "gpus-per-task",
+        "gpus-per-socket",
+        "gres",
+        "mincpus",
+        "prefer",
+        "segment",
+        "sockets-per-node",
+        "switches",
+        "thread-spec",
+        "threads-per-core",
+        "tmp",
+        "licenses",
+        "extra-node-info",
+    }
+)
+"""sbatch options that change which nodes fit in ways that only Slurm follows."""
 
 
 def reservations(

@@ -10,12 +10,12 @@ from glaunch.logs import HostLogs, LogBundle, RankRow
 from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
 from glaunch.reasons import in_words
+from glaunch.report.findings import MARK, finding_lines
 from glaunch.report.plan import shape
 from glaunch.report.text import clean, row, table, wrapped
 from glaunch.units import format_size, format_span, plural
 
 _HOSTS_SHOWN = 32
-_MARK = {"error": "✗", "warning": "!", "note": "·"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def job_text(report: JobReport, width: int = 80) -> str:
     if report.findings:
         lines += ["", "findings"]
         for finding in report.findings:
-            lines += _finding(finding, width)
+            lines += finding_lines(finding, width)
     for tail in report.tails:
         lines += ["", *wrapped(f"the end of rank {tail.rank} on {clean(tail.host)} ({clean(tail.where)})", width, rest="  ")]
         lines += [f"  {clean(line)}" for line in tail.lines]
@@ -96,7 +96,7 @@ def cause(report: JobReport) -> tuple[str, str]:
 
 def _cause(report: JobReport, width: int) -> list[str]:
     title, words = cause(report)
-    lines = wrapped(clean(title), width, first=f"  {_MARK['error']} ", rest="    ") if title else []
+    lines = wrapped(clean(title), width, first=f"  {MARK['error']} ", rest="    ") if title else []
     return lines + (wrapped(clean(words), width, first="    ", rest="      ") if words else [])
 
 
@@ -131,15 +131,6 @@ def _facts(report: JobReport, width: int) -> list[str]:
     if report.logs is not None:
         lines += row("logs", logs_words(report.logs), width)
     lines += row("folder", report.folder + (f"/{report.attempt}" if report.attempt else ""), width)
-    return lines
-
-
-def _finding(finding: Finding, width: int) -> list[str]:
-    start = f"  {_MARK.get(finding.severity, '·')} {finding.code}  "
-    lines = wrapped(clean(finding.title), width, first=start, rest=" " * 11)
-    lines += wrapped(clean(f"{finding.where}: {finding.evidence}"), width, first=" " * 11, rest=" " * 13)
-    if finding.advice:
-        lines += wrapped(clean(f"→ {finding.advice}"), width, first=" " * 11, rest=" " * 13)
     return lines
 
 
