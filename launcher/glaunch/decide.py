@@ -58,7 +58,7 @@ def decide(
     kept = together(request, fit.layout, fabric)
     free = settings.text("placement.powered_down") == "free"
     choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
-    placement = choice.free
+    placement, best = choice.free, choice.best_possible
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
@@ -74,10 +74,10 @@ def decide(
         mode=way.mode,
         mode_why=way.why,
         placement=placement,
-        best_possible=choice.best_possible,
+        best_possible=best,
         order=order,
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
-        fewest_pods=fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
+        fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
@@ -85,7 +85,7 @@ def decide(
         launch=Launch("srun", caller.program, caller.work_dir, arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, choice.best_possible)),
+        warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, best)),
         notes=(
             *kept.notes,
             *_requeues(settings, way),
