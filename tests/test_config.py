@@ -112,10 +112,22 @@ def test_glaunch_site_may_be_a_folder_and_must_exist(machine: Machine, tmp_path:
         ("ssh.port: 65536", "1: 'ssh.port' takes a whole number from 1 to 65535, got '65536'", ""),
         ("ssh.port: [22]", "1: 'ssh.port' takes a whole number from 1 to 65535, got a list", ""),
         ("time: tomorrow", "1: 'time' takes a time as Slurm writes it, e.g. 90 (minutes), 1:30:00, 2-12, got 'tomorrow'", ""),
-        ("placement.mode: best", "1: 'placement.mode' takes one of auto, pin, order, got 'best'", ""),
-        ("placement.allowed: order", "1: 'placement.allowed' takes a list of pin, order, got 'order'", "write it as a list: [a, b]"),
-        ("placement.allowed: []", "1: 'placement.allowed' takes a list of pin, order, got an empty list", "write it as a list: [a, b]"),
-        ("placement.allowed: [pni]", "1: 'placement.allowed' takes a list of pin, order, got 'pni' in it", "write it as a list: [a, b]"),
+        ("placement.mode: best", "1: 'placement.mode' takes one of auto, pin, prefer, order, got 'best'", ""),
+        (
+            "placement.allowed: order",
+            "1: 'placement.allowed' takes a list of pin, prefer, order, got 'order'",
+            "write it as a list: [a, b]",
+        ),
+        (
+            "placement.allowed: []",
+            "1: 'placement.allowed' takes a list of pin, prefer, order, got an empty list",
+            "write it as a list: [a, b]",
+        ),
+        (
+            "placement.allowed: [pni]",
+            "1: 'placement.allowed' takes a list of pin, prefer, order, got 'pni' in it",
+            "write it as a list: [a, b]",
+        ),
         ("ssh: {port: 1}\nssh.port: 2", "2: 'ssh.port' stands already on line 1", "keep one of the two"),
         (
             "logs.node_dir: tmp",

@@ -78,7 +78,10 @@ def test_tables_fold_line_by_line(weak: dict[str, tuple[str | None, int]], stron
 @pytest.mark.parametrize(
     ("mode", "allowed", "placed"),
     [
-        ("auto", ("pin", "order"), "auto"),
+        ("auto", ("pin", "prefer", "order"), "pin"),
+        ("auto", ("prefer", "order"), "order"),
+        ("auto", ("prefer",), "prefer"),
+        ("prefer", ("pin", "prefer"), "prefer"),
         ("auto", ("order",), "order"),
         ("auto", ("pin",), "pin"),
         ("pin", ("pin", "order"), "pin"),

@@ -1,7 +1,7 @@
 """What a job wrote into its folder, read back run by run: each attempt has a folder of its own.
 
     RUNDIR/NAME-SUBMISSION/JOB.TASK.RESTART/
-        granted ordered hosts ranks.tsv audit.json out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
+        granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
 
 All of it is written by the job itself (`templates/node/batch.sh`); a run inside an allocation that already had one is
 `JOB.TASK.RESTART-2`.
@@ -39,6 +39,24 @@ class AttemptStart:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptPlaced:
+    """placement.json: what the granted nodes cost, as the job itself found it before any rank started."""
+
+    pods: int
+    leaves: int
+    hops: int
+    """-1 where no path joins all nodes."""
+    unknown: int
+    """Nodes that the plan's table does not have."""
+    fewest_pods: int
+    """The plan's number for this size; 0: not known."""
+    bad: bool
+    """In more pods than that."""
+    did: str
+    """failed, requeued, or "" where it went on."""
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptEnd:
     """exit.json: the job's own word about its end, written last."""
 
@@ -64,6 +82,7 @@ class AttemptFolder:
     restart: int
     run: int
     """1, or more inside one allocation."""
+    placed: AttemptPlaced | None
     start: AttemptStart | None
     end: AttemptEnd | None
     hosts: tuple[str, ...]
@@ -119,13 +138,24 @@ def load_json(path: Path) -> dict[str, object] | None:
 
 
 def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> AttemptFolder:
-    audit, end = _word(path / "audit.json"), _word(path / "exit.json")
+    audit, end, placed = _word(path / "audit.json"), _word(path / "exit.json"), _word(path / "placement.json")
     return AttemptFolder(
         path=path,
         job_id=job_id,
         task=task,
         restart=restart,
         run=run,
+        placed=None
+        if placed is None
+        else AttemptPlaced(
+            pods=_whole(placed, "pods"),
+            leaves=_whole(placed, "leaves"),
+            hops=_whole(placed, "hops"),
+            unknown=_whole(placed, "unknown"),
+            fewest_pods=_whole(placed, "fewest_pods"),
+            bad=bool(_whole(placed, "bad")),
+            did=_text(placed, "did"),
+        ),
         start=None
         if audit is None
         else AttemptStart(

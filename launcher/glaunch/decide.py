@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from glaunch.asking import Ask, Way, parse_wait, way_of
 from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits, UsageError
+from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
+from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.order import fabric_order
@@ -18,9 +20,9 @@ from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
-from glaunch.sbatch_options import directives, pin_hindrance
+from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
-from glaunch.settings import Settings, placing
+from glaunch.settings import Settings
 from glaunch.tuning import Environment, tune
 from glaunch.units import format_time, plural
 
@@ -56,8 +58,9 @@ def decide(
     kept = together(request, fit.layout, fabric)
     free = settings.text("placement.powered_down") == "free"
     choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
-    placement = choice.free
-    mode, why = _mode(request, settings, partition, cluster, fit, placement)
+    placement, best = choice.free, choice.best_possible
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
+    order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     return Plan(
         submission_id=submission_id,
@@ -68,22 +71,29 @@ def decide(
         time_limit_s=time_limit_s,
         time_limit_why=time_why,
         layout=fit.layout,
-        mode=mode,
-        mode_why=why,
+        mode=way.mode,
+        mode_why=way.why,
         placement=placement,
-        best_possible=choice.best_possible,
-        order=fabric_order(fabric, partition.nodes),
+        best_possible=best,
+        order=order,
+        paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
+        fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
+        on_bad=settings.text("placement.on_bad"),
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
-        arguments=_arguments(placement) if mode == "pin" and placement else (),
+        arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
         launch=Launch("srun", caller.program, caller.work_dir, arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=_warnings(fabric, placement, impossible),
-        notes=(*kept.notes, *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden)),
+        warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, best)),
+        notes=(
+            *kept.notes,
+            *_requeues(settings, way),
+            *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+        ),
         groups=kept.groups,
         alternatives=choice.alternatives,
-        outlook=outlook(fabric, choice, fit.layout.tasks, _network(settings), model),
+        outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
     )
 
 
@@ -133,7 +143,7 @@ def _environment(request: Request, settings: Settings, rules: Sequence[Rule], no
     )
 
 
-def _network(settings: Settings) -> Network:
+def network_of(settings: Settings) -> Network:
     """What the site says of its network."""
     return Network(
         rails=settings.number("network.rails"),
@@ -141,37 +151,6 @@ def _network(settings: Settings) -> Network:
         leaf_oversubscription=settings.number("network.leaf_oversubscription"),
         pod_oversubscription=settings.number("network.pod_oversubscription"),
     )
-
-
-def _mode(
-    request: Request, settings: Settings, partition: Partition, cluster: Cluster, fit: Eligible, placement: Placement | None
-) -> tuple[str, str]:
-    """pin or order, and why in words."""
-    way = placing(settings)
-    if way == "order":
-        asked = settings.text("placement.mode") == "order"
-        return "order", f"{settings.where('placement.mode' if asked else 'placement.allowed')} says so"
-    hindrance = pin_hindrance(request) or _preemptible(partition, cluster) or ("" if fit.decided else fit.notes[0])
-    if settings.text("placement.mode") == "pin" and hindrance:
-        raise UsageError(
-            f"{settings.where('placement.mode')} pin: {hindrance}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks"
-        )
-    if hindrance:
-        return "order", hindrance
-    if placement is None:
-        return "order", "not enough nodes are free now"
-    return "pin", f"pinned if it starts within {settings.number('pin.patience_s')} s, else Slurm chooses"
-
-
-def _preemptible(partition: Partition, cluster: Cluster) -> str:
-    """A pinned job is never requeued, so one that may be preempted must not be pinned: it would be lost."""
-    kind = cluster.config.get("PreemptType", "preempt/none")
-    if kind in {"preempt/none", "(null)", ""} or partition.preempt_mode.upper() in {"OFF", "SUSPEND", "GANG,SUSPEND", ""}:
-        return ""
-    if kind == "preempt/partition_prio":
-        highest = max(other.priority_tier for other in cluster.partitions)
-        return "" if partition.priority_tier >= highest else f"jobs of partition {partition.name} can be preempted"
-    return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
 
 
 def _cpus_per_task(request: Request, cluster: Cluster, partition: Partition, fit: Eligible) -> int | None:
@@ -190,13 +169,6 @@ def _says_memory(request: Request, partition: Partition) -> bool:
     return "DefMemPerGPU" in partition.job_defaults or any(name.startswith("mem") for name, _ in request.sbatch)
 
 
-def _arguments(placement: Placement) -> tuple[Option, ...]:
-    return (
-        Option("nodelist", fold(placement.nodes), "the best set that is free now"),
-        Option("no-requeue", None, "a pinned job that is requeued while one of its nodes is gone would wait for ever"),
-    )
-
-
 def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
     warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
     if fabric.flat:
@@ -208,6 +180,27 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     if unknown:
         warnings.append(f"the topology does not mention {fold(unknown)}")
     return tuple(warnings)
+
+
+def _requeues(settings: Settings, way: Way) -> tuple[str, ...]:
+    """That a pinned job is not requeued, where it was asked to be."""
+    listed = any(option.name == "nodelist" for option in way.arguments)
+    if settings.text("placement.on_bad") != "requeue" or not listed:
+        return ()
+    return (f"{settings.where('placement.on_bad')} requeue: a job that asks for its nodes by name is never requeued; it warns",)
+
+
+def _vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str, ...]:
+    """Why waiting for so few leaf switches gets nothing; () where it may."""
+    if not request.wait_for_leaves:
+        return ()
+    leaves, _ = parse_wait(request.wait_for_leaves)
+    if fabric.flat:
+        return ("--wait-for-leaves: this Slurm knows of no leaf switches",)
+    if best is not None and best.cost.leaves > leaves:
+        words = plural(best.cost.leaves, "leaf", "leaves")
+        return (f"--wait-for-leaves {leaves}: even with all nodes free it takes {words}; Slurm waits in vain, then takes any",)
+    return ()
 
 
 def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool, *, hidden: bool) -> tuple[str, ...]:

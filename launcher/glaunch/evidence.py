@@ -46,6 +46,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     plan, fabric = load_plan(folder), load_fabric(folder)
     granted = attempt.hosts if attempt is not None else ()
     end = attempt.end if attempt is not None else None
+    placed = attempt.placed if attempt is not None else None
     over = end is not None or job.over  # a job that was killed hard leaves no end of its own, and logs all the same
     bundle = load_bundle(attempt.path, granted) if attempt is not None and over else None
     facts = JobFacts(
@@ -55,12 +56,14 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         tasks=plan.layout.tasks if plan else 0,
         tasks_per_node=plan.layout.tasks_per_node if plan else 0,
         pinned=plan is not None and plan.mode == "pin" and bool(job.required_nodes),
-        planned=plan.placement.nodes if plan and plan.placement and plan.mode == "pin" else (),
+        preferred=plan is not None and plan.mode == "prefer",
+        planned=plan.placement.nodes if plan and plan.placement and plan.mode != "order" else (),
         order=tuple((row.node, row.position) for row in plan.order) if plan else (),
         granted=granted,
-        planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode == "pin" else None,
+        planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode != "order" else None,
         granted_cost=cost_of(fabric, granted, groups=plan.groups if plan else NO_GROUPS) if fabric and granted else None,
         best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
+        pods=(placed.pods, placed.fewest_pods, placed.did) if placed is not None and placed.bad else None,
         objective=plan.best_possible.objective if plan and plan.best_possible else HOPS,
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),

@@ -30,9 +30,15 @@ def run_here(world: World, request: Request) -> int:
         raise UsageError(
             "--here: this shell is in no allocation", hint="without --here glaunch submits; or first: salloc -N 2 --gres=gpu:8"
         )
-    asked = [name for name in ("nodelist", "exclude", "array", "dependency", "reservation", "constraint") if getattr(request, name)]
+    asked = [
+        name
+        for name in ("nodelist", "exclude", "array", "dependency", "reservation", "constraint", "wait_for_leaves")
+        if getattr(request, name)
+    ]
     if asked:
-        raise UsageError(f"--here: the allocation is there already, and --{asked[0]} cannot change it", hint="leave it out")
+        raise UsageError(
+            f"--here: the allocation is there already, and --{asked[0].replace('_', '-')} cannot change it", hint="leave it out"
+        )
     cluster, fabric = see(world, max_age_s=0)
     inside = replace(request, partition=partition or request.partition, force=True, sbatch=())
     if inside.tasks is None and inside.nodes is None:

@@ -44,3 +44,12 @@ class Job:
     def over(self) -> bool:
         """True when the job will do nothing more."""
         return self.state in OVER
+
+
+@dataclass(frozen=True, slots=True)
+class Occupation:
+    """A running job, anybody's: the nodes that it holds, and until when."""
+
+    nodes: tuple[str, ...]
+    ends_s: int | None
+    """By its time limit, seconds since the epoch; None: it has none."""

@@ -54,7 +54,7 @@ def launch(world: World, request: Request) -> Launched:
     with world.history.lock():
         cluster, fabric = see(world, max_age_s=0)
         decided, script, hidden = decide_on(world, request, cluster, fabric)
-        pinned = decided.placement.nodes if decided.mode == "pin" and decided.placement else ()
+        pinned = decided.listed
         world.history.append(
             decided.submission_id,
             time.time(),
@@ -113,7 +113,7 @@ def warn_of_local(settings: Settings, path: str) -> None:
 
 
 def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
-    """One sbatch, its id written down before anything else happens; a second one, without the pin, only where Slurm said no to the first.
+    """One sbatch, its id written down before anything else happens; a second one, asking for no nodes, only where Slurm refused the first.
 
     `hidden`: variables for the job that are written nowhere.
     """
@@ -138,7 +138,7 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
         talk(f"job {job_id} submitted; its folder: {folder}")
         _read_back(slurm, plan, job_id)
         stack.pop_all()
-    return Launched(plan, job_id, folder, pinned=bool(options), signals=signals)
+    return Launched(plan, job_id, folder, pinned=bool(options and plan.listed), signals=signals)
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
 
 
 def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: Mapping[str, str]) -> str:
-    """The id; "" where Slurm refused the pin, so that the job may be asked for without. A refusal of anything else is raised."""
+    """The id; "" where Slurm refused what is asked of its nodes, so that the job may go without. A refusal of anything else is raised."""
     script = f"{plan.folder}/job.sbatch"
     try:
         answer = slurm.submit(script, options, (plan.submission_id,), folder=plan.launch.work_dir, environment=hidden)
@@ -167,7 +167,8 @@ def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: 
     except SlurmError as refusal:
         if not options:
             raise
-        talk(f"{refusal.message}; asked once more without the pin: Slurm chooses, glaunch orders")
+        asked = " ".join(f"--{option.name}" for option in plan.arguments)
+        talk(f"{refusal.message}; asked once more without {asked}: Slurm chooses, glaunch orders")
         return ""
     if answer.banner:
         talk(answer.banner)

@@ -15,7 +15,8 @@ from glaunch import __version__
 from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
-from glaunch.decide import decide
+from glaunch.decide import decide, network_of
+from glaunch.errors import UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.slurm import SlurmCommands
@@ -23,7 +24,8 @@ from glaunch.history import History, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
-from glaunch.plan import Plan
+from glaunch.placement.cost import cost_of
+from glaunch.plan import Later, Plan, SlurmChoice
 from glaunch.request import Request
 from glaunch.rule import Rule
 from glaunch.settings import Settings
@@ -88,10 +90,42 @@ def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
 
 
-def plan(world: World, request: Request) -> Plan:
-    """The plan of `glaunch plan`: the same decision as `launch`, one step before the world is touched."""
-    cluster, fabric = see(world, max_age_s=PLAN_MAX_AGE_S)
-    return _decide(world, request, cluster, fabric)[0]
+def plan(world: World, request: Request, *, when: bool = False, compare: bool = False) -> Plan:
+    """The plan of `glaunch plan`: the same decision as `launch`, one step before the world is touched.
+
+    `when` reads the running jobs too and says what waiting would buy; `compare` asks Slurm what it would choose itself.
+    """
+    if world.captured and (when or compare):
+        raise UsageError(
+            f"--{'when' if when else 'compare'} asks a living Slurm, and this is a capture", hint="leave it out, or --snapshot"
+        )
+    cluster, fabric = see(world, max_age_s=0 if when or compare else PLAN_MAX_AGE_S)
+    decided = _decide(world, request, cluster, fabric)[0]
+    if when:
+        decided = replace(decided, later=_later(world, decided, cluster, fabric))
+    return replace(decided, slurm_choice=_slurm_choice(world, decided, fabric)) if compare else decided
+
+
+def _later(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> Later | None:
+    from glaunch.ahead import Sight, look_ahead
+
+    partition = cluster.partition(decided.partition)
+    settings = world.settings.for_partition(decided.partition)
+    if partition is None:
+        return None
+    held = held_nodes(world.history.submissions(), time.time())
+    sight = Sight(cluster, fabric, partition, world.slurm.occupations(), held, network_of(settings), world.model)
+    return look_ahead(decided, settings.text("placement.objective"), sight)
+
+
+def _slurm_choice(world: World, decided: Plan, fabric: Fabric) -> SlurmChoice:
+    told = [option for option in decided.directives if option.name not in {"output", "open-mode"}]
+    options = [f"--{option.name}" if option.value is None else f"--{option.name}={option.value}" for option in told]
+    answer = world.slurm.would_start(options, folder=decided.launch.work_dir)
+    if isinstance(answer, str):
+        return SlurmChoice((), None, None, answer)
+    nodes, starts_s = answer
+    return SlurmChoice(nodes, cost_of(fabric, nodes, groups=decided.groups), starts_s, "")
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from glaunch.hostlist import expand
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
-from glaunch.placement.placement import OrderRow, Placement
+from glaunch.placement.placement import Cost, OrderRow, Placement
 from glaunch.placement.predict import Outlook
 from glaunch.request import Request
 from glaunch.tuning import Environment
@@ -17,6 +18,44 @@ class Option:
     name: str
     value: str | None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A better set that comes free, if nobody else takes it."""
+
+    in_s: int
+    """From now, when the last of the jobs on it reaches its time limit."""
+    nodes: tuple[str, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What waiting would buy (`plan --when`)."""
+
+    moments: tuple[Moment, ...]
+    """Each better than all before it and than now."""
+    looked_at: int
+    ends: int
+    """Of so many moments at which nodes come free."""
+    hidden: int
+    """Busy nodes of which Slurm shows no job: they never count as free."""
+    advice: str
+    """What the rule says; "" where there is nothing to weigh."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlurmChoice:
+    """What Slurm would do with the same job, were it not asked for any nodes (`plan --compare`)."""
+
+    nodes: tuple[str, ...]
+    """() where it refuses the job."""
+    cost: Cost | None
+    """None where no path joins the nodes, or the fabric does not know them."""
+    starts_s: int | None
+    """When, by Slurm's own estimate."""
+    refusal: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +83,7 @@ class Plan:
     time_limit_why: str
     layout: RankLayout
     mode: str
-    """pin (ask for exactly these nodes) or order (Slurm picks, glaunch orders)."""
+    """pin (ask for exactly these nodes), prefer (for these or as good ones) or order (Slurm picks, glaunch orders)."""
     mode_why: str
     placement: Placement | None
     """The best set that is free now; None when not enough is free."""
@@ -65,5 +104,19 @@ class Plan:
     """Nodes that should stay together; the order of the ranks respects them, whatever Slurm grants."""
     alternatives: tuple[Placement, ...] = ()
     """Free sets that another objective calls better: fewer pods, or fewer hops."""
+    fewest_pods: int = 0
+    """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
+    on_bad: str = "warn"
+    """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    paths: tuple[tuple[str, ...], ...] = ()
+    """Each leaf of the partition and the switches above it, up to the root."""
+    later: Later | None = None
+    """Only where it was asked for, as the next."""
+    slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The nodes that Slurm is asked for by name: the planned ones, of `prefer` their spares too; () where it chooses freely."""
+        return next((tuple(expand(option.value)) for option in self.arguments if option.name == "nodelist" and option.value), ())

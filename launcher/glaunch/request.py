@@ -40,6 +40,8 @@ class Request:
     ep: int | None = None
     segment: int | None = None
     """Nodes that should stay together."""
+    wait_for_leaves: str | None = None
+    """`4` or `4@10:00`: let Slurm wait so long for nodes on so few leaf switches."""
     exclusive: bool = False
     requeue: bool = False
     force: bool = False

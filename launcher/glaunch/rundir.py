@@ -1,6 +1,6 @@
 """A job's folder: made once, written atomically, removed when it is old. What the job itself writes into it is read by `attempt`.
 
-RUNDIR/NAME-SUBMISSION/    intent.json plan.json fabric.json order.tsv command.sh job.sbatch node/ batch-*.log JOB.TASK.RESTART/
+RUNDIR/NAME-SUBMISSION/    intent.json plan.json fabric.json *.tsv command.sh job.sbatch node/ batch-*.log JOB.TASK.RESTART/
 """
 
 import contextlib

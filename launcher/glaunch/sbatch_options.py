@@ -53,6 +53,8 @@ def directives(
         options.append(Option("mem", request.mem, origins.get("mem", "")))
     elif memory_mib:
         options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
+    if request.wait_for_leaves:
+        options.append(Option("switches", request.wait_for_leaves))
     if request.time:
         options.append(Option("time", request.time, origins.get("time", "")))
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
@@ -77,8 +79,8 @@ def batch_output(folder: str, *, array: bool) -> str:
     return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
 
 
-def pin_hindrance(request: Request) -> str:
-    """Why this request is not pinned, whatever is free; "" when nothing stands against it."""
+def hindrance(request: Request, *, listed: bool = True) -> str:
+    """Why no nodes are asked for, whatever is free; "" when nothing stands against it. `listed`: they would be listed by name."""
     others = {name for name, _ in request.sbatch}
     if request.nodelist:
         return "your own -w names the nodes"
@@ -86,7 +88,7 @@ def pin_hindrance(request: Request) -> str:
         return "a pinned array would run one task at a time"
     if request.dependency:
         return "it waits for other jobs, and what is free then is not known now"
-    if request.requeue:
+    if request.requeue and listed:
         return "a pinned job that is requeued can wait for ever"
     for name, words in {
         "begin": "it begins later",

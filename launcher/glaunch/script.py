@@ -73,6 +73,10 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             last_node=layout.last_node_tasks,
             leaf_group=plan.groups.leaf,
             pod_group=plan.groups.pod,
+            planned_pods=plan.placement.cost.pods if plan.placement else 0,
+            planned_leaves=plan.placement.cost.leaves if plan.placement else 0,
+            fewest_pods=plan.fewest_pods,
+            on_bad=plan.on_bad,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,
@@ -88,7 +92,9 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
     )
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
     node_files = tuple(sorted((path, body) for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh")))
-    return Script((*node_files, ("command.sh", _command(plan)), ("order.tsv", order), ("job.sbatch", text)))
+    switches = "".join("\t".join(path) + "\n" for path in plan.paths)
+    tables = (("order.tsv", order), ("switches.tsv", switches))
+    return Script((*node_files, ("command.sh", _command(plan)), *tables, ("job.sbatch", text)))
 
 
 def quote(text: str) -> str:
@@ -114,6 +120,9 @@ def _check(plan: Plan, gathering: Gathering) -> None:
             )
     if not plan.launch.argv:
         raise UsageError("nothing to run: the plan has no program")
+    for name in (name for path in plan.paths for name in path):
+        if re.search(r"[\t\n]", name):
+            raise UsageError(f"switch {name!r}: a name with a tab or a newline fits in no table")
     for row in plan.order:
         if re.search(r"[\t\n]", row.node + row.leaf + row.pod):
             raise UsageError(f"node {row.node!r} (leaf {row.leaf!r}, pod {row.pod!r}): a name with a tab or a newline fits in no table")

@@ -132,13 +132,13 @@ def over(weak: Setting, strong: Setting) -> Setting:
 
 
 def placing(settings: Settings) -> str:
-    """How to place after the site's veto: `auto`, `pin` or `order`; `auto` becomes the only way that is allowed.
+    """How to place after the site's veto: `pin`, `prefer` or `order`; `auto` is `pin`, else `order`, else what is left.
 
     Raises ConfigError when the way that was asked for is switched off, with the site's own words.
     """
     asked, allowed = settings.text("placement.mode"), settings.words("placement.allowed")
     if asked == "auto":
-        return asked if len(allowed) > 1 else allowed[0]
+        return next(way for way in ("pin", "order", *allowed) if way in allowed)
     if asked in allowed:
         return asked
     words = settings.protection("placement.allowed")

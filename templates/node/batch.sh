@@ -63,6 +63,58 @@ order_ranks() {
     [ "$gl_form" = planned ] || slurm_order
 }
 
+some() { # COUNT ONE MORE
+    if [ "$1" -eq 1 ]; then printf '1 %s' "$2"; else printf '%d %s' "$1" "$3"; fi
+}
+
+# What Slurm granted, beside the plan and beside what this size needs at best: said where it is worse, and written down.
+judge_placement() { # [here]
+    # shellcheck disable=SC2046 # four numbers
+    set -- "${1-}" $(sh "$gl_folder/node/placed.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_folder/switches.tsv")
+    [ $# -eq 5 ] || return 0
+    gl_pods=$2 gl_leaves=$3 gl_hops=$4 gl_unknown=$5 gl_bad=0
+    gl_words="$gl_nodes nodes on $(some "$gl_leaves" leaf leaves) in $(some "$gl_pods" pod pods)"
+    if [ "$gl_nodes" -ne "$gl_plan_nodes" ] || [ "$gl_unknown" -gt 0 ]; then
+        :
+    elif [ "$gl_pods" -gt "$gl_fewest_pods" ] && [ "$gl_fewest_pods" -gt 0 ]; then
+        gl_bad=1
+        say "placement: $gl_words; so many fit in $(some "$gl_fewest_pods" pod pods)"
+    elif [ "$gl_plan_pods" -gt 0 ] && [ $((gl_pods * 1000000 + gl_leaves)) -gt $((gl_plan_pods * 1000000 + gl_plan_leaves)) ]; then
+        say "placement: $gl_words; the plan had $(some "$gl_plan_leaves" leaf leaves) in $(some "$gl_plan_pods" pod pods)"
+    fi
+    case $gl_bad.$gl_on_bad in
+    1.fail)
+        write_placement failed
+        stop "placement: too many pods, and --on-bad-placement fail: no rank was started"
+        ;;
+    1.requeue) back_to_queue "$1" ;;
+    esac
+    write_placement ''
+}
+
+write_placement() { # DID
+    printf '{"schema": "glaunch.placement/1", "pods": %d, "leaves": %d, "hops": %d, "unknown": %d, "fewest_pods": %d, "bad": %d, "did": "%s"}\n' \
+        "$gl_pods" "$gl_leaves" "$gl_hops" "$gl_unknown" "$gl_fewest_pods" "$gl_bad" "$1" >"$gl_attempt/placement.json.part"
+    mv "$gl_attempt/placement.json.part" "$gl_attempt/placement.json"
+}
+
+# Once in a job's life, and never a pinned one, which Slurm does not requeue. It returns when the job goes on.
+back_to_queue() { # [here]
+    if [ "$1" = here ]; then
+        say "placement: this allocation is not for the queue: it goes on"
+    elif [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then
+        say "placement: it has run before: it goes on"
+    else
+        write_placement requeued # now, since Slurm ends this shell at once
+        say "placement: Slurm is asked to take the job back, this once"
+        if gl_answer=$(scontrol requeue "$SLURM_JOB_ID" 2>&1); then
+            sleep 60 &
+            wait $! # a signal ends the wait
+        fi
+        say "placement: Slurm does not take the job back${gl_answer:+ ($gl_answer)}: it goes on"
+    fi
+}
+
 slurm_order() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"

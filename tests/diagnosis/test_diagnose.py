@@ -231,6 +231,18 @@ def test_other_nodes_than_planned() -> None:
     assert only(dataclasses.replace(worse, granted_cost=None), "GL102").severity == "note"
 
 
+@pytest.mark.parametrize(("did", "severity"), [("", "warning"), ("failed", "warning"), ("requeued", "note")])
+def test_more_pods_than_the_size_needs(did: str, severity: str) -> None:
+    finding = only(dataclasses.replace(GOOD, pods=(3, 2, did)), "GL105")
+    assert finding.title.startswith("the job started in 3 pods, and its size fits in 2")
+    assert (finding.severity, finding.where) == (severity, "12.0.0/placement.json:1")
+
+
+def test_preferred_nodes_that_slurm_did_not_take() -> None:
+    finding = only(dataclasses.replace(GOOD, granted=("n016", *NODES[:7]), ranks=(), pinned=False, preferred=True), "GL102")
+    assert "they were preferred, not pinned" in finding.advice
+
+
 def test_a_node_that_the_fabric_does_not_know() -> None:
     finding = only(dataclasses.replace(GOOD, granted=(*NODES[:7], "x001"), ranks=()), "GL104")
     assert (finding.host, finding.where) == ("x001", "12.0.0/ordered:8")

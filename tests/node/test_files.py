@@ -17,6 +17,7 @@ from tests.plans import TEMPLATES
 
 from glaunch.bundle import read_rows
 from glaunch.fabric import synthetic
+from glaunch.placement.cost import cost_of
 from glaunch.placement.objective import Groups
 from glaunch.placement.order import arranged, fabric_order
 
@@ -130,6 +131,35 @@ def test_no_order_leaves_no_host_file(attempt: Path, table: list[tuple[str, int]
     assert said.endswith("the ranks follow Slurm's own\n")
     assert not (attempt / "hosts").exists()
     assert not (attempt / "ordered").exists()
+
+
+# --- placed.sh
+
+
+def test_the_job_counts_pods_leaves_and_hops_as_the_plan_does(tmp_path: Path) -> None:
+    """On fabrics of every depth, with nodes that nobody knows: awk counts what Python counts."""
+    r = random.Random(5)
+    shapes = (
+        "core:1 spine:3 leaf:3 node:6",
+        "core:1 leaf:5 node:7",
+        "top:1 hall:2 spine:2 leaf:3 node:4",
+        "leaf:1 node:30",
+        "spine:2 leaf:2 node:5",
+    )
+    for shape in shapes * 5:
+        fabric = synthetic(shape)
+        order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in fabric_order(fabric, fabric.leaf_of))
+        (tmp_path / "order.tsv").write_text(order)
+        (tmp_path / "switches.tsv").write_text("".join("\t".join(fabric.path_of_leaf(leaf)) + "\n" for leaf in fabric.leaves))
+        known = r.sample(sorted(fabric.leaf_of), r.randint(1, 20))
+        strange = ["x9", "x10"][: r.choice((0, 0, 1, 2))]
+        (tmp_path / "ordered").write_text("".join(f"{node}\n" for node in (*known, *strange)))
+        done = sh("placed.sh", tmp_path, tmp_path / "order.tsv", tmp_path / "switches.tsv")
+        assert (done.returncode, done.stderr) == (0, "")
+        leaves = {fabric.leaf_of[node] for node in known}
+        cost = cost_of(fabric, (*known, *strange))
+        hops = -1 if cost is None else cost.hops
+        assert done.stdout == f"{len(set(map(fabric.pod_of_leaf, leaves)))} {len(leaves)} {hops} {len(strange)}\n"
 
 
 # --- guard.sh

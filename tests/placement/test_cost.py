@@ -4,9 +4,10 @@ import random
 from itertools import pairwise, permutations
 
 from glaunch.fabric import synthetic
-from glaunch.placement.cost import cost_of
+from glaunch.placement.cost import cost_of, fewest_pods
 from glaunch.placement.objective import Groups
 from glaunch.placement.order import in_fabric_order
+from glaunch.placement.place import best_possible
 from glaunch.placement.placement import Cost
 
 
@@ -61,3 +62,14 @@ def test_no_cost_where_no_path_joins_the_nodes() -> None:
     assert cost_of(fabric, ["x", "y"]) is None
     assert cost_of(fabric, ["x"], {"x": 4}) == Cost(4, 0, 0, 0, ring_hops=0)
     assert cost_of(fabric, []) == Cost(0, 0, 0, 0, ring_hops=0)
+
+
+def test_the_fewest_pods_are_those_of_the_proven_set() -> None:
+    r = random.Random(3)
+    for shape in ("core:1 spine:4 leaf:2 node:4", "core:2 spine:3 leaf:2 node:3", "core:1 leaf:4 node:5", "leaf:1 node:8"):
+        fabric = synthetic(shape)
+        for _ in range(20):
+            nodes = r.sample(sorted(fabric.leaf_of), r.randint(1, len(fabric.leaf_of)))
+            n = r.randint(1, len(nodes))
+            best = best_possible(fabric, nodes, n, "spread")
+            assert fewest_pods(fabric, (*nodes, "x1"), n) == (0 if best is None else best.cost.pods)

@@ -36,9 +36,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
     click.option(
         "--place",
-        type=click.Choice(["auto", "pin", "order"]),
-        help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; order: Slurm picks, glaunch orders.",
+        type=click.Choice(KEYS["placement.mode"].choices),
+        help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; prefer: them or as good ones; "
+        "order: Slurm picks, glaunch orders.",
     ),
+    click.option("--wait-for-leaves", metavar="N[@TIME]", help="Let Slurm wait for nodes on at most N leaf switches (its --switches)."),
     click.option(
         "--objective",
         type=click.Choice(KEYS["placement.objective"].choices),
@@ -49,6 +51,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--dp", type=click.IntRange(1), metavar="N", help="Data-parallel ranks; tp × dp × pp are all ranks."),
     click.option("--ep", type=click.IntRange(1), metavar="N", help="Expert-parallel ranks, neighbours among the data-parallel ones."),
     click.option("--segment", type=click.IntRange(1), metavar="N", help="Keep groups of N nodes in one pod each."),
+    click.option(
+        "--on-bad-placement",
+        type=click.Choice(KEYS["placement.on_bad"].choices),
+        help="What the job does in more pods than its size needs: go on, fail, or go back to the queue once.",
+    ),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
@@ -58,7 +65,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 
 PASSED = (
     *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
-    *("tp", "pp", "dp", "ep", "segment"),
+    *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""
 
@@ -102,8 +109,8 @@ class LaunchCommand(click.Command):
 
 def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
-    named = {"placement.mode": "place", "placement.objective": "objective"}
-    return {key: (params[name], f"--{name}") for key, name in named.items() if params[name]}
+    named = {"placement.mode": "place", "placement.objective": "objective", "placement.on_bad": "on_bad_placement"}
+    return {key: (params[name], f"--{name.replace('_', '-')}") for key, name in named.items() if params[name]}
 
 
 def request_from(params: dict[str, Any]) -> Request:

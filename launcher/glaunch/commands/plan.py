@@ -13,12 +13,15 @@ HELP = """Show all that `run` would submit: nodes, order, options, environment, 
 Examples:
   glaunch plan train.py -n 64
   glaunch plan -v -N 8 train.py --lr 1e-3            the script too
+  glaunch plan train.py -n 64 --when --compare       what waiting would buy, and what Slurm itself would choose
   glaunch --snapshot DIR plan train.py -n 64         without a cluster
 """
 
 
 @click.command(cls=LaunchCommand, help=HELP)
 @launch_options
+@click.option("--when", is_flag=True, help="Read the running jobs too, and say what waiting for them would buy.")
+@click.option("--compare", is_flag=True, help="Ask Slurm what it would choose itself (a will-run), and show both.")
 @click.pass_context
 def command(ctx: click.Context, /, **params: Any) -> None:  # noqa: ANN401 - click hands options of every type
     show_plan(ctx, params)
@@ -34,7 +37,7 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
 
     request = request_from(params)
     world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
-    plan = pipeline.plan(world, request)
+    plan = pipeline.plan(world, request, when=params.get("when", False), compare=params.get("compare", False))
     if params["as_json"]:
         from glaunch.report.documents import plan_document
 

@@ -37,6 +37,8 @@ class JobFacts:
     tasks_per_node: int = 0
     pinned: bool = False
     """Asked for exactly the planned nodes, and the pin was not lifted."""
+    preferred: bool = False
+    """Asked for the planned nodes or as good ones."""
     planned: tuple[str, ...] = ()
     """The plan's nodes in rank order; () when not enough were free then."""
     order: tuple[tuple[str, int], ...] = ()
@@ -47,6 +49,8 @@ class JobFacts:
     granted_cost: Cost | None = None
     best_cost: Cost | None = None
     """The least possible on the partition's whole fabric."""
+    pods: tuple[int, int, str] | None = None
+    """As the job saw it when it started, where it had more pods than its size needs: (pods, the fewest, `failed`, `requeued` or "")."""
     objective: str = HOPS
     """By which the three are compared."""
     ranks: tuple[RankRow, ...] = ()

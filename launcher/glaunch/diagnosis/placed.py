@@ -6,6 +6,7 @@ from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
 from glaunch.placement.placement import Cost
+from glaunch.units import plural
 
 
 def placed(facts: JobFacts) -> Iterator[Finding]:
@@ -27,12 +28,26 @@ def placed(facts: JobFacts) -> Iterator[Finding]:
             unknown[0],
             "see whether the topology file names all nodes: glaunch plan says where it was read",
         )
+    if facts.pods is not None:
+        yield _too_many_pods(facts, *facts.pods)
     got, best = facts.granted_cost, facts.best_cost
     if got is not None and best is not None and _worse(facts, got, best):
         nodes = len(facts.granted)
         title = f"on an empty partition the nodes could be nearer: {best.in_words(nodes)}; the job got {got.in_words(nodes)}"
         advice = "nothing is wrong: nearer nodes were taken; a job that may wait for them can name them with --nodelist"
         yield Finding("GL103", "note", title, "", None, f"{where}:1", evidence, advice)
+
+
+def _too_many_pods(facts: JobFacts, pods: int, fewest: int, did: str) -> Finding:
+    where, evidence = facts.file("placement.json"), f"pods {pods}, fewest {fewest}"
+    title = f"the job started in {plural(pods, 'pod')}, and its size fits in {fewest}"
+    if did == "failed":
+        advice = "--on-bad-placement fail stopped the job for it"
+        return Finding("GL105", "warning", title, "", None, f"{where}:1", evidence, advice)
+    if did == "requeued":
+        return Finding("GL105", "note", f"{title}: it went back to the queue, once", "", None, f"{where}:1", evidence, "")
+    advice = "other jobs held the nearer nodes; --on-bad-placement requeue tries once more, --wait-for-leaves lets Slurm wait for them"
+    return Finding("GL105", "warning", title, "", None, f"{where}:1", evidence, advice)
 
 
 def _against_the_plan(facts: JobFacts, where: str, evidence: str) -> Finding:
@@ -47,7 +62,11 @@ def _against_the_plan(facts: JobFacts, where: str, evidence: str) -> Finding:
     severity = "warning" if worse else "note"
     judged = "farther apart" if worse else "nearer together" if better else "just as near"
     title += f", and they are {judged}: {got.in_words(len(granted))} instead of {plan.in_words(len(planned))}"
-    why = "the pin was kept, so somebody changed the job's nodes" if facts.pinned else "they were no longer free when the job started"
+    why = "they were no longer free when the job started"
+    if facts.pinned:
+        why = "the pin was kept, so somebody changed the job's nodes"
+    elif facts.preferred:
+        why = "they were preferred, not pinned: Slurm chose"
     return Finding("GL102", severity, title, "", None, where, evidence, f"planned was {fold(planned)}; {why}")
 
 

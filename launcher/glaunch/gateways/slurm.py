@@ -16,7 +16,7 @@ from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
 from glaunch.parsers.slurm_nodes import parse_nodes
 
 if TYPE_CHECKING:
-    from glaunch.job import Job
+    from glaunch.job import Job, Occupation
     from glaunch.past_jobs import PastJobs
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -138,6 +138,32 @@ class SlurmCommands:
             raise refusal(done, "to show your jobs", self._timeout_s)
         return parse_squeue(done.stdout, mark)
 
+    def occupations(self) -> "tuple[Occupation, ...]":
+        """Everybody's running jobs, as far as this user may see them (2 RPCs, one of them with all jobs: only where asked for by name)."""
+        from glaunch.parsers.slurm_jobs import OCCUPATION_FIELDS, parse_occupations
+
+        mark = self._mark()
+        fields = ",".join(f"{field}:{mark}" for field in OCCUPATION_FIELDS)
+        done = self._ask(("squeue", "--local", "-a", "-h", "-t", "running,suspended,completing", "-O", fields))
+        if done.code != 0:
+            raise refusal(done, "to show running jobs", self._timeout_s)
+        return parse_occupations(done.stdout, mark)
+
+    def would_start(self, options: Iterable[str], *, folder: str | None = None) -> tuple[tuple[str, ...], int | None] | str:
+        """Where and when Slurm would start a job with these options (`--nodes=8`), submitting nothing: (nodes, seconds since the epoch),
+        or why it refuses. 1 RPC, a will-run."""
+        from glaunch.parsers.slurm_jobs import parse_test_only
+
+        environment = {**submitting_environment(self._environ), "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C"}
+        argv = ("sbatch", "--test-only", *options)
+        done = self._call(self._surround(Surroundings(environment, folder)), argv, self._timeout_s, "#!/bin/sh\n")
+        found = parse_test_only(done.stderr + done.stdout)
+        if done.code == 0 and found is not None:
+            return found
+        if done.code != 0 and not is_silence(done):
+            return spoken(done)
+        raise refusal(done, "to say where the job would start", self._timeout_s)
+
     def accounted(self, ids: Iterable[str]) -> "tuple[Job, ...] | None":
         """Jobs by id from the accounting database (no RPC to the controller), long after Slurm forgot them; None where there is none."""
         wanted = sorted(set(map(_checked, ids)))
@@ -230,7 +256,7 @@ class SlurmCommands:
     def _ask(self, argv: Sequence[str]) -> Completed:
         return self._call(self._run, argv, self._timeout_s)
 
-    def _call(self, run: Run, argv: Sequence[str], timeout_s: float) -> Completed:
+    def _call(self, run: Run, argv: Sequence[str], timeout_s: float, stdin: str = "") -> Completed:
         conf = self._environ.get("SLURM_CONF")
         if self._surround is within and conf and not os.path.exists(conf):
             # Slurm's commands would look for it for a minute
@@ -238,7 +264,7 @@ class SlurmCommands:
                 f"SLURM_CONF={conf}: there is no such file", argv=tuple(argv), hint="unset SLURM_CONF, or name the cluster's slurm.conf"
             )
         try:
-            return run(argv, "", timeout_s)
+            return run(argv, stdin, timeout_s)
         except (FileNotFoundError, PermissionError) as gone:
             raise missing(argv) from gone
 

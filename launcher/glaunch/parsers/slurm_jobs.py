@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 
 from glaunch.errors import ParseError
-from glaunch.job import Job
+from glaunch.hostlist import expand
+from glaunch.job import Job, Occupation
 from glaunch.parsers.slurm_fields import count_or_none, exit_of, limit_s, moment_s, text_of
 
 SQUEUE_FIELDS = (
@@ -23,6 +24,8 @@ SQUEUE_FIELDS = (
     "Command",
 )
 """For `squeue -O`, in the order that `parse_squeue` reads."""
+OCCUPATION_FIELDS = ("NodeList", "EndTime")
+"""For `squeue -O`, in the order that `parse_occupations` reads."""
 SACCT_FIELDS = ("JobID", "State", "ExitCode", "Start", "Timelimit", "NNodes", "NodeList", "Partition", "Reason", "JobName", "SubmitLine")
 """For `sacct -p -o`, in the order that `parse_sacct` reads."""
 
@@ -111,6 +114,21 @@ def parse_squeue(text: str, mark: str) -> tuple[Job, ...]:
             )
         )
     return tuple(jobs)
+
+
+def parse_occupations(text: str, mark: str) -> tuple[Occupation, ...]:
+    """The rows of `squeue -O` with OCCUPATION_FIELDS, each field followed by the mark. Raises ParseError (`squeue:ROW`)."""
+    rows = _rows(text, mark, len(OCCUPATION_FIELDS), "squeue")
+    return tuple(Occupation(tuple(expand(nodes)), moment_s(end, f"squeue:{row}")) for row, (nodes, end) in rows if text_of(nodes))
+
+
+def parse_test_only(text: str) -> tuple[tuple[str, ...], int | None] | None:
+    """(nodes, start in seconds since the epoch) of what `sbatch --test-only` says; None where it names none.
+
+    **Source:** seen with Slurm 22.05 (`Job 12 to start at … using 8 processors on nodes n[1-8] in partition gpu`).
+    """
+    match = re.search(r"to start at (\S+)(?: a)? using \d+ processors on nodes (\S+) in partition", text)
+    return None if match is None else (tuple(expand(match[2])), moment_s(match[1], "sbatch --test-only"))
 
 
 def parse_sacct(text: str, mark: str) -> tuple[Job, ...]:

@@ -1,7 +1,9 @@
 """What any given set of nodes costs on a fabric: the audit of what was granted, and the check of what was planned."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 from glaunch.fabric import Fabric
 from glaunch.placement.objective import NO_GROUPS, Groups
@@ -41,6 +43,18 @@ def cost_of_counts(fabric: Fabric, leaves: Mapping[str, int], n: int, weight: in
         leaf_splits=_splits(leaves, n, groups.leaf),
         pod_splits=_splits(pods, n, groups.pod),
     )
+
+
+def fewest_pods(fabric: Fabric, nodes: Iterable[str], n: int) -> int:
+    """In how few pods of one island n of these nodes fit, the largest first, which is proven; 0 where no island has n of them."""
+    islands: dict[str, Counter[str]] = {}
+    for leaf, count in Counter(fabric.leaf_of[node] for node in dict.fromkeys(nodes) if node in fabric.leaf_of).items():
+        islands.setdefault(fabric.path_of_leaf(leaf)[-1], Counter())[fabric.pod_of_leaf(leaf)] += count
+    needed = []
+    for pods in islands.values():
+        held = tuple(accumulate(count for _, count in pods.most_common()))
+        needed += [bisect_left(held, n) + 1] if held[-1] >= n else []
+    return min(needed, default=0)
 
 
 def _splits(counts: Mapping[str, int], n: int, group: int) -> int:

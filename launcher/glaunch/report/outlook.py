@@ -1,11 +1,13 @@
 """What a plan says beyond its nodes: groups, sets that another objective calls better, what an all-reduce can expect."""
 
+from glaunch.hostlist import fold
+from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups
-from glaunch.placement.placement import Placement
+from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.predict import Bandwidth, Crossings
 from glaunch.plan import Plan
 from glaunch.report.text import row
-from glaunch.units import plural
+from glaunch.units import format_span, plural
 
 
 def groups_words(groups: Groups, placement: Placement) -> str:
@@ -47,6 +49,50 @@ def outlook(plan: Plan, width: int) -> list[str]:
         text += f"; the best set of all {_speed(look.best_possible.bandwidth)}"
     lines += row("all-reduce", text, width)
     return lines + row("", f"a model, right to about a quarter: {', '.join(look.planned.assumed)}", width)
+
+
+def later(plan: Plan, width: int) -> list[str]:
+    """What waiting for running jobs would buy, and the rule's advice."""
+    look = plan.later
+    if look is None:
+        return []
+    if HIDDEN_NODES in plan.notes:
+        return row("later", "not known: Slurm does not show its nodes", width)
+    parts = [f"now: {_pods_leaves(plan.placement.cost) if plan.placement else 'not enough nodes are free'}"]
+    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {_pods_leaves(one.cost)}" for one in look.moments]
+    if not look.moments:
+        parts.append(f"no better when running jobs end ({plural(look.ends, 'moment')} at which nodes come free)")
+    lines = row("later", "; ".join(parts), width)
+    if look.looked_at < look.ends and look.moments:
+        lines += row("", f"looked at {look.looked_at} of {look.ends} moments at which nodes come free", width)
+    if look.hidden:
+        lines += row("", f"Slurm shows you no job on {plural(look.hidden, 'busy node')}: they count as never free", width)
+    return lines + (row("", look.advice, width) if look.advice else [])
+
+
+def _pods_leaves(cost: Cost) -> str:
+    return f"{plural(cost.pods, 'pod')}, {plural(cost.leaves, 'leaf', 'leaves')}"
+
+
+def slurm_choice(plan: Plan, width: int, now_s: float | None) -> list[str]:
+    """What Slurm would choose by itself, beside the plan's set."""
+    choice = plan.slurm_choice
+    if choice is None:
+        return []
+    if choice.refusal:
+        return row("Slurm", f"refuses this job: {choice.refusal}", width)
+    words = choice.cost.in_words(len(choice.nodes)) if choice.cost else "nodes that no known path joins"
+    text = f"by itself: {fold(choice.nodes)}, {words}"
+    if plan.placement is not None and choice.cost is not None:
+        objective = plan.placement.objective
+        ours, theirs = plan.placement.cost.key(objective)[1:], choice.cost.key(objective)[1:]
+        text += (
+            ": worse than this plan's" if theirs > ours else ": as good as this plan's" if theirs == ours else ": better, at its own time"
+        )
+    lines = row("Slurm", text, width)
+    wait_s = 0.0 if choice.starts_s is None or now_s is None else choice.starts_s - now_s
+    start = f"in ~{format_span(wait_s)}" if wait_s > 60 else "at once"
+    return lines + row("", f"it would start {start} (Slurm's estimate; changes with the queue)", width)
 
 
 def _crossing(what: str, planned: Crossings, by_name: Crossings) -> str:

@@ -10,7 +10,7 @@ from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
 from glaunch.plan import Option, Plan
-from glaunch.report.outlook import alternatives, groups_words, outlook
+from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
 from glaunch.units import format_span, format_time, plural
@@ -93,9 +93,11 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += alternatives(plan, width)
     if plan.best_possible is not None and plan.layout.nodes > 1:
         lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
-    promise = plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
+    promise = plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines += row("placing", promise, width)
     lines += outlook(plan, width)
+    lines += later(plan, width)
+    lines += slurm_choice(plan, width, now_s)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
 

@@ -22,7 +22,7 @@ def summary(plan: Plan) -> tuple[str, ...]:
             f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
         )
         lines += [together] if (together := groups_words(plan.groups, plan.placement)) else []
-    lines.append(plan.mode_why if plan.mode == "pin" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
+    lines.append(plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
     if variables:
         lines.append("sets " + ", ".join(f"{clean(one.name)}={clean(one.value)}" for one in variables) + "  (why: glaunch plan)")

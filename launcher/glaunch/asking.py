@@ -1,0 +1,206 @@
+"""How Slurm is asked for nodes: pin, prefer or order; which of them a job gets, and why not a better one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd
+
+from glaunch.cluster import Cluster, Partition
+from glaunch.errors import UsageError
+from glaunch.hostlist import fold
+from glaunch.placement.eligible import Eligible
+from glaunch.placement.order import natural_order
+from glaunch.placement.placement import Placement
+from glaunch.plan import Option
+from glaunch.request import Request
+from glaunch.sbatch_options import hindrance
+from glaunch.settings import Settings, placing
+from glaunch.units import format_span, parse_time_s, plural
+
+LISTS_SPARES = (23, 2)
+"""From this version on `--nodelist` may name more nodes than the job takes. **Source:** 22.05.8 refuses it: tried."""
+SEGMENTS = (24, 5)
+"""The first version with `--segment`. **Source:** sbatch(1) of 24.05."""
+SWITCH_WAIT_S = 300
+"""What caps the wait of `--switches` where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=max_switch_wait."""
+SPARES_PART = 8
+"""One spare node for so many nodes of the job (two at least): each spare is one more way for Slurm to choose unlike the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How nodes are asked for."""
+
+    mode: str
+    """pin, prefer or order."""
+    why: str
+    """In words: what it means for the job, or why not a better way."""
+    arguments: tuple[Option, ...] = ()
+    """What sbatch is told beside the script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the choice of a way looks at."""
+
+    request: Request
+    settings: Settings
+    partition: Partition
+    cluster: Cluster
+    fit: Eligible
+    placement: Placement | None
+    leaf_of: Mapping[str, str]
+    """Node → leaf switch."""
+
+
+def way_of(ask: Ask) -> Way:
+    """The way that is asked for, or `auto` becomes; `order` where something stands against it, with the reason.
+
+    Raises ConfigError where the site forbids what was asked for, UsageError where `pin` is insisted on and something stands against it.
+    """
+    settings = ask.settings
+    way = placing(settings)
+    if ask.request.wait_for_leaves is not None:
+        if "switches" in dict(ask.request.sbatch):
+            raise UsageError("--wait-for-leaves and --switches say the same", hint="say it once: --wait-for-leaves N@TIME")
+        if settings.text("placement.mode") in {"pin", "prefer"}:
+            raise UsageError(
+                f"{settings.where('placement.mode')} {way} and --wait-for-leaves both say which nodes are waited for",
+                hint="leave one of them out",
+            )
+        return Way("order", wait_words(ask.request.wait_for_leaves, ask.cluster))
+    if way == "order":
+        asked = settings.text("placement.mode") == "order"
+        return Way("order", f"{settings.where('placement.mode' if asked else 'placement.allowed')} says so")
+    against = _against(ask, way)
+    if settings.text("placement.mode") == "pin" and against:
+        raise UsageError(
+            f"{settings.where('placement.mode')} pin: {against}", hint="leave it out: Slurm picks the nodes, glaunch orders the ranks"
+        )
+    if against:
+        return Way("order", against)
+    if ask.placement is None:
+        return Way("order", "not enough nodes are free now")
+    return _pin(ask, ask.placement) if way == "pin" else _prefer(ask, ask.placement)
+
+
+def wait_words(asked: str, cluster: Cluster) -> str:
+    """What `--switches=N@t` means on this cluster: `Slurm waits at most 5 min for nodes on 2 leaf switches, then takes any`."""
+    leaves, wait_s = parse_wait(asked)
+    cap_s, whose = wait_cap(cluster)
+    capped = wait_s is None or wait_s > cap_s
+    told = f" ({whose})" if capped else ""
+    return (
+        f"Slurm waits at most {format_span(cap_s if wait_s is None or capped else wait_s)}{told} "
+        f"for nodes on {plural(leaves, 'leaf switch', 'leaf switches')}, then takes any"
+    )
+
+
+def parse_wait(text: str) -> tuple[int, int | None]:
+    """`4` or `4@10:00` → (leaf switches, seconds or None). Raises UsageError. **Source:** sbatch(1), --switches."""
+    leaves, at, wait = text.partition("@")
+    if not (leaves.isascii() and leaves.isdigit() and int(leaves)) or (at and not wait):
+        raise UsageError(f"--wait-for-leaves {text!r} is no number of leaf switches", hint="--wait-for-leaves 4, --wait-for-leaves 4@10:00")
+    return int(leaves), parse_time_s(wait) if at else None
+
+
+def wait_cap(cluster: Cluster) -> tuple[int, str]:
+    """What caps every wait of --switches: (seconds, where that is said)."""
+    for word in cluster.config.get("SchedulerParameters", "").split(","):
+        name, _, value = word.strip().partition("=")
+        if name == "max_switch_wait" and value.isdigit():
+            return int(value), f"max_switch_wait={value} of this Slurm"
+    return SWITCH_WAIT_S, "max_switch_wait, Slurm's default"
+
+
+def _against(ask: Ask, way: str) -> str:
+    """Why no nodes are asked for; "" when nothing stands against it."""
+    most = ask.settings.number(f"placement.{way}_max_nodes")
+    if most and ask.fit.layout.nodes > most:
+        return f"{ask.settings.where(f'placement.{way}_max_nodes')} allows {way} up to {plural(most, 'node')}"
+    listed = way == "pin" or _lists_spares(ask)
+    return (
+        hindrance(ask.request, listed=listed)
+        or (_preemptible(ask.partition, ask.cluster) if listed else "")
+        or ("" if ask.fit.decided else ask.fit.notes[0])
+    )
+
+
+def _preemptible(partition: Partition, cluster: Cluster) -> str:
+    """A job with listed nodes is never requeued, so one that may be preempted must not have them: it would be lost."""
+    kind = cluster.config.get("PreemptType", "preempt/none")
+    if kind in {"preempt/none", "(null)", ""} or partition.preempt_mode.upper() in {"OFF", "SUSPEND", "GANG,SUSPEND", ""}:
+        return ""
+    if kind == "preempt/partition_prio":
+        highest = max(other.priority_tier for other in cluster.partitions)
+        return "" if partition.priority_tier >= highest else f"jobs of partition {partition.name} can be preempted"
+    return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
+
+
+def _pin(ask: Ask, placement: Placement) -> Way:
+    return Way("pin", f"pinned if it starts within {_patience_s(ask)} s, else Slurm chooses", _listed(placement.nodes, "the best set"))
+
+
+def _patience_s(ask: Ask) -> int:
+    return ask.settings.number("pin.patience_s")
+
+
+def _listed(nodes: tuple[str, ...], what: str) -> tuple[Option, ...]:
+    return (
+        Option("nodelist", fold(nodes), f"{what} that is free now"),
+        Option("no-requeue", None, "a pinned job that is requeued while one of its nodes is gone would wait for ever"),
+    )
+
+
+def _plugin(ask: Ask) -> str:
+    return ask.cluster.config.get("TopologyPlugin", "")
+
+
+def _lists_spares(ask: Ask) -> bool:
+    return ask.cluster.slurm_version >= LISTS_SPARES and "block" not in _plugin(ask)
+
+
+def _prefer(ask: Ask, placement: Placement) -> Way:
+    """The best that this Slurm takes: a list with spares, else a number of leaf switches, else segments of blocks."""
+    if _lists_spares(ask):
+        more = spares(ask.fit, placement, ask.leaf_of)
+        words = f" and {plural(len(more), 'spare node')} on the same leaves" if more else ", with no spare node free on their leaves"
+        why = f"among the best {plural(len(placement.nodes), 'node')}{words}, if it starts within {_patience_s(ask)} s, else Slurm chooses"
+        nodes = tuple(natural_order((*placement.nodes, *more)))
+        return Way("prefer", why, _listed(nodes, "the best set, with spares,"))
+    version = ".".join(map(str, ask.cluster.slurm_version))
+    if "block" in _plugin(ask):
+        return _segments(ask, placement, version)
+    if not placement.leaves or "tree" not in (_plugin(ask) or "tree"):
+        return Way("order", f"Slurm {version} takes no spare nodes in a list, and without topology/tree no number of switches")
+    leaves = str(placement.cost.leaves)
+    words = wait_words(leaves, ask.cluster)
+    return Way(
+        "prefer",
+        f"{words}; no list with spare nodes, which Slurm takes from 23.02 on (here {version})",
+        (Option("switches", leaves, "as many leaf switches as the best free set has"),),
+    )
+
+
+def _segments(ask: Ask, placement: Placement, version: str) -> Way:
+    """Under topology/block a list of nodes that crosses a block's border is refused; segments are what it knows."""
+    if ask.cluster.slurm_version < SEGMENTS:
+        return Way("order", f"topology/block takes no list of nodes here, and --segment only from 24.05 on (here {version})")
+    size = gcd(*(count for _, count in placement.leaves)) if placement.leaves else 1
+    asked = ask.request.segment
+    size = asked if asked and ask.fit.layout.nodes % asked == 0 else size
+    if size == 1:
+        return Way("order", "topology/block takes no list of nodes, and no segment of two nodes or more fits the best free set")
+    why = f"in segments of {plural(size, 'node')}, each in one block; topology/block takes no list of nodes"
+    return Way("prefer", why, (Option("segment", str(size), "so many nodes of the best free set share a block each"),))
+
+
+def spares(fit: Eligible, placement: Placement, leaf_of: Mapping[str, str]) -> tuple[str, ...]:
+    """Free nodes as good as one of the set: on the same leaf and of the same weight; some of them, by name.
+
+    A set with one of them instead costs the same. Nodes that must be powered up first are none.
+    """
+    weight = dict(zip(fit.nodes, fit.weights, strict=True))
+    taken = frozenset(placement.nodes)
+    kinds = {(leaf_of.get(node), weight.get(node)) for node in taken if node in leaf_of}
+    found = (node for node in fit.nodes if node not in taken and (leaf_of.get(node), weight[node]) in kinds)
+    return tuple(natural_order(found)[: max(2, len(taken) // SPARES_PART)])

@@ -1,0 +1,127 @@
+"""How nodes are asked for, on a real Slurm: prefer, waiting for leaves, now or later, and Slurm's own choice beside ours."""
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.cluster.conftest import PROGRAM, User, job_id_of, until
+
+from glaunch.sandbox.box import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+ONE_EACH = ("./prog.sh", "-N", "4", "--ntasks-per-node", "1")
+
+
+def running(user: User, count: int) -> None:
+    until(lambda: user.box.exec(["squeue", "-h", "-t", "R", "-o", "%i"]).stdout.count("\n") == count, 20, f"{count} jobs run")
+
+
+@pytest.fixture
+def two_jobs(ada: User) -> Iterator[User]:
+    """Two jobs of root's leave one node on each leaf: the first ends within 40 minutes, the other within 90."""
+    for minutes, nodes in (("40", "n[001-003,005-007]"), ("90", "n[009-011,013-015]")):
+        ada.box.exec(["sbatch", "-t", minutes, "-w", nodes, "-N6", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300"])
+    running(ada, 2)
+    yield ada
+    ada.box.exec(["scancel", "--user=root"])
+
+
+def test_prefer_asks_2205_for_leaf_switches_and_says_why_not_for_a_list(ada: User) -> None:
+    done = ada.glaunch("./prog.sh", "-N", "6", "--ntasks-per-node", "1", "--place", "prefer")
+    assert done.code == 0, done.stderr
+    assert "for nodes on 2 leaf switches, then takes any; no list with spare nodes, which Slurm takes from 23.02 on" in done.stderr
+    job = ada.job(job_id_of(done))
+    assert job["Switches"].startswith("2@")
+    assert job["ReqNodeList"] == "(null)"
+    assert job["Requeue"] == "1"
+    assert "switches" not in (ada.folder(job_id_of(done)) / "job.sbatch").read_text().split("set -u")[0]
+
+
+def test_slurm_waits_for_leaves_and_then_takes_any(two_jobs: User) -> None:
+    done = two_jobs.glaunch(*ONE_EACH, "--wait-for-leaves", "1@1", "--detach")
+    job_id = done.stdout.strip()
+    assert "Slurm waits at most 1 min for nodes on 1 leaf switch, then takes any" in done.stderr
+    assert two_jobs.job(job_id)["Switches"] == "1@00:01:00"
+    assert two_jobs.job(job_id)["JobState"] == "PENDING", "four nodes are free, on four leaves"
+    two_jobs.box.exec(["scancel", "--user=root"])
+    two_jobs.wait_for(job_id, "COMPLETED", timeout_s=90)
+    (attempt,) = two_jobs.attempts(job_id)
+    assert attempt.placed is not None
+    assert (attempt.placed.leaves, attempt.placed.bad) == (1, False)
+
+
+def test_a_plan_says_what_waiting_would_buy(two_jobs: User) -> None:
+    plan = json.loads(two_jobs.glaunch("plan", *ONE_EACH, "-t", "2:00:00", "--when", "--json").stdout)
+    assert plan["placement"]["cost"]["pods"] == 2
+    (moment,) = plan["later"]["moments"]
+    assert (moment["cost"]["pods"], moment["cost"]["leaves"]) == (1, 1)
+    assert 30 * 60 < moment["in_s"] <= 40 * 60
+    text = " ".join(two_jobs.glaunch("plan", *ONE_EACH, "-t", "2:00:00", "--when").stdout.split())
+    assert "now: 2 pods, 4 leaves; in ~" in text
+    assert "if nobody else takes them: 1 pod, 1 leaf start now:" in text
+    more = json.loads(two_jobs.glaunch("plan", "./prog.sh", "-N", "14", "--when", "--json").stdout)
+    assert more["placement"] is None
+    assert [round(one["in_s"] / 60, -1) for one in more["later"]["moments"]] == [90]
+
+
+def test_a_plan_shows_what_slurm_itself_would_choose(two_jobs: User) -> None:
+    plan = json.loads(two_jobs.glaunch("plan", *ONE_EACH, "--compare", "--json").stdout)
+    assert plan["slurm_choice"]["nodes"] == ["n004", "n008", "n012", "n016"]
+    assert plan["slurm_choice"]["cost"]["hops"] == plan["placement"]["cost"]["hops"]
+    assert two_jobs.run("squeue", "-h", "-u", "ada").stdout == "", "nothing was submitted"
+    text = two_jobs.glaunch("plan", *ONE_EACH, "--compare").stdout
+    assert "by itself: n[004,008,012,016], 4 leaves in 2 pods" in text
+    assert "at once (Slurm's estimate; changes with the queue)" in " ".join(text.split())
+    refused = two_jobs.glaunch("plan", "./prog.sh", "-N", "2", "--compare", "--sbatch", "licenses=none:1")
+    assert "refuses this job: " in refused.stdout
+
+
+def test_what_must_not_be_pinned_is_not_and_runs(ada: User) -> None:
+    first = ada.glaunch("./prog.sh", "-N", "1", "--env", "SLEEP=1", "--detach").stdout.strip()
+    ids = []
+    for words, why in (
+        (("--array", "0-1"), "a pinned array would run one task at a time"),
+        (("--sbatch", "hold"), "it is held"),
+        (("-d", f"afterany:{first}"), "it waits for other jobs"),
+    ):
+        done = ada.glaunch("./prog.sh", "-N", "1", "--ntasks-per-node", "1", *words, "--detach")
+        assert done.code == 0, done.stderr
+        assert why in done.stderr
+        ids.append(done.stdout.strip())
+        job = ada.job(ids[-1])
+        assert job["ReqNodeList"] == "(null)"
+        assert "Switches" not in job
+        if "hold" in words:
+            ada.run("scontrol", "release", ids[-1])
+    for job_id in ids:
+        ada.wait_for(job_id, "COMPLETED")
+
+
+@pytest.fixture
+def accounted(sandboxes: Callable[..., Sandbox]) -> User:
+    """ada where jobs can be preempted by QOS."""
+    user = User(sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True))
+    user.write("prog.sh", PROGRAM)
+    return user
+
+
+def test_what_can_be_preempted_is_not_pinned(accounted: User) -> None:
+    done = accounted.glaunch("./prog.sh", "-N", "2", "--ntasks-per-node", "1")
+    assert done.code == 0, done.stderr
+    assert "jobs can be preempted here by QOS, and a pinned job could not be requeued" in done.stderr
+    assert accounted.job(job_id_of(done))["ReqNodeList"] == "(null)"
+
+
+def test_where_jobs_and_nodes_are_private_it_still_plans(sandboxes: Callable[..., Sandbox]) -> None:
+    user = User(sandboxes("private", nodes=8, shape="core:1 spine:2 leaf:2 node:2", slurm_conf=("PrivateData=jobs,nodes",)))
+    user.write("prog.sh", PROGRAM)
+    user.box.exec(["sbatch", "-N", "3", "-w", "n[001-003]", "--exclusive", "-t", "30", "-o", "/dev/null", "--wrap", "sleep 60"])
+    running(user, 1)
+    launch = (*ONE_EACH, "--gpus-per-node", "0")
+    done = user.glaunch("plan", *launch, "-t", "1:00:00", "--when", "--compare")
+    assert done.code == 0, done.stderr
+    assert "not known: Slurm does not show its nodes" in done.stdout
+    assert "by itself: n[00" in done.stdout
+    ran = user.glaunch(*launch)
+    assert ran.code == 0, ran.stderr
