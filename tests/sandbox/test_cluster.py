@@ -449,8 +449,8 @@ def test_a_fault_of_nothing_is_refused(faulty: Sandbox) -> None:
 
 def test_accounting(sandboxes: Make) -> None:
     box = sandboxes("accounting", nodes=8, accounting=True)
-    assert answer(box, "srun", "-N2", "-n2", "hostname", user="bob").split()
-    assert answer(box, "sacct", "-nXP", "-j", "1", "-o", "State,Account,User", user="bob") == "COMPLETED|blue|bob"
+    job = answer(box, "srun", "-N2", "-n2", "sh", "-c", "echo $SLURM_JOB_ID", user="bob").split()[0]
+    assert answer(box, "sacct", "-nXP", "-j", job, "-o", "State,Account,User", user="bob") == "COMPLETED|blue|bob"
     assert "red|ada" in answer(box, "sacctmgr", "-nP", "show", "assoc", "format=account,user")
     answer(box, "sbatch", "-q", "small", "-N5", "--wrap", "true", user="bob")
     deadline = time.monotonic() + 10
