@@ -111,7 +111,8 @@ def test_leaves_and_fewest_leaves_agree_with_trying_all(fabric: Fabric, data: st
     assert sum(one.node_s for one in found.groups) == sum(60 * len(names) for names in chosen)
     for job in found.worst:
         assert job.node_count == len(expand(job.nodes))
-        assert (job.leaves, job.pods) > (job.fewest_leaves, job.fewest_pods)
+        # A job over two islands may use fewer leaves than the fewest within one.
+        assert job.leaves > job.fewest_leaves or job.pods > job.fewest_pods
 
 
 @pytest.mark.parametrize(
