@@ -46,9 +46,10 @@ def sandboxes() -> Iterator[Callable[..., "Sandbox"]]:
     made: dict[str, Sandbox] = {}
 
     def sandbox(name: str, **options: object) -> "Sandbox":
-        if name not in made:
-            made[name] = stand(SandboxOptions(dir=root / name, **options))  # type: ignore[arg-type]
-        return made[name]
+        wanted = f"{name} {sorted(options.items())}"  # the same name with other options is another sandbox
+        if wanted not in made:
+            made[wanted] = stand(SandboxOptions(dir=root / f"{name}-{len(made)}", **options))  # type: ignore[arg-type]
+        return made[wanted]
 
     try:
         yield sandbox
