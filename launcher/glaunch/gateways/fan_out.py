@@ -18,10 +18,9 @@ _JOIN_S = 5.0  # a worker that is stuck in a name look-up cannot be woken; it is
 
 @dataclass(slots=True)
 class Guard:
-    """One deadline; `fired` once the watchdog has acted on it."""
+    """One deadline; `over` once the work was done before it."""
 
     act: Callable[[], None]
-    fired: bool = False
     over: bool = False
 
 
@@ -83,7 +82,6 @@ class Watchdog:
                 while self._heap and (self._heap[0][2].over or self._heap[0][0] <= time.monotonic()):
                     one = heapq.heappop(self._heap)[2]
                     if not one.over:
-                        one.fired = True
                         one.act()
                 self._wake.wait(self._heap[0][0] - time.monotonic() if self._heap else None)
 
