@@ -1,6 +1,13 @@
-"""With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there."""
+"""What holds for every test: none on the real thing is skipped in CI, and none asks a Slurm for what it cannot have.
+
+With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there. A test that needs a newer
+Slurm than this machine's says so, `@pytest.mark.since_slurm("24.05")`, and is deselected here; it runs where `make test-versions` has one.
+"""
 
 import os
+import re
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -13,6 +20,31 @@ if TYPE_CHECKING:
     from glaunch.sandbox.options import SandboxOptions
 
 REAL = ("slurm", "sshd", "ibsim", "browser")
+SBIN = ":/usr/local/sbin:/usr/sbin"
+
+
+def slurm_here() -> tuple[int, int]:
+    """(22, 5) where Debian's Slurm 22.05 is installed; (0, 0) without any."""
+    slurmctld = shutil.which("slurmctld", path=os.environ.get("PATH", os.defpath) + SBIN)
+    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=20).stdout if slurmctld else ""
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what needs a newer Slurm than the one that is here; without any, all stay (and are skipped with the reason)."""
+    here = slurm_here()
+    if here == (0, 0):
+        return
+    newer = [item for item in items if here < max((_since(mark) for mark in item.iter_markers("since_slurm")), default=here)]
+    if newer:
+        config.hook.pytest_deselected(items=newer)
+        items[:] = [item for item in items if item not in newer]
+
+
+def _since(mark: pytest.Mark) -> tuple[int, int]:
+    year, month = re.fullmatch(r"(\d\d)\.(\d\d)", mark.args[0]).groups()  # type: ignore[union-attr]
+    return int(year), int(month)
 
 
 @pytest.hookimpl(wrapper=True)
