@@ -8,6 +8,7 @@ from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
@@ -20,7 +21,7 @@ from glaunch.placement.placement import Placement
 from glaunch.plan import Launch, Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
-from glaunch.sbatch_options import directives
+from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
 from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
@@ -63,7 +64,8 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
-    return Plan(
+    parts = _parts(request, cluster)
+    decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
         folder=folder,
@@ -90,12 +92,15 @@ def decide(
         notes=(
             *kept.notes,
             *_requeues(settings, way),
+            *_split(request, parts, cluster),
             *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
+        parts=parts,
     )
+    return part_of(decided, 0) if parts else decided
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
@@ -107,6 +112,22 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
     return request, origins
+
+
+def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:
+    return split(parse_array(request.array), *limits_of(cluster.config)) if request.array else ()
+
+
+def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
+    """That an array is several submissions, which, and what its cap means then."""
+    if not parts or not request.array:
+        return ()
+    array, (size, most) = parse_array(request.array), limits_of(cluster.config)
+    shown = [part.tasks for part in parts[:4]] + (["…"] if len(parts) > 4 else [])
+    limit = f"max_array_tasks is {most}" if most is not None and most < (size or 0) else f"MaxArraySize is {size}"
+    words = f"{plural(array.count, 'task')} in {len(parts)} submissions ({'; '.join(shown)}), since {limit} here"
+    cap = f", each begins when the one before it is over, so that at most {array.cap} run at once" if array.cap else ""
+    return (f"{words}{cap}; the program sees the index that you asked for",)
 
 
 def _takes_an_order(cluster: Cluster) -> bool:

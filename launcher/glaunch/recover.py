@@ -14,6 +14,7 @@ from glaunch.errors import SlurmError
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission
 from glaunch.job import Job
+from glaunch.job_array import parse_array
 from glaunch.pin import give_back
 from glaunch.talk import talk
 
@@ -90,6 +91,36 @@ def _id_accounted(slurm: SlurmCommands, submission: Submission, now_s: float) ->
     rows = slurm.accounted_within(int(now_s - submission.created_s) + 60) or ()
     found = next((row for row in rows if submission.script in row.script), None)
     return re.split(r"[_+]", found.id)[0] if found else ""
+
+
+def find_all(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
+    """All submissions that a word means, oldest first: job ids mean themselves (`12`, `12_3`, `12:15`), a name, a launch's id or no word
+    all parts of a launch."""
+    usable = [submission for submission in submissions if submission.job_id]
+    ids = [re.split(r"[_+.]", part)[0] for part in (word or "").split(":")]
+    by_id = {submission.job_id: submission for submission in usable}
+    if all(part in by_id for part in ids):
+        return tuple(by_id[part] for part in dict.fromkeys(ids))
+    found = find(submissions, word)
+    if found is None or not found.job_id:
+        return ()
+    if not found.launch or (found.id == word != found.launch):
+        return (found,)
+    return tuple(one for one in usable if one.launch == found.launch)
+
+
+def slurms_word(submissions: Sequence[Submission], word: str | None) -> str | None:
+    """`12_1345` as Slurm knows it, `15_345`, where job 12 is the first part of an array and 1345 an index that was asked for; every
+    other word stays as it is."""
+    match = re.fullmatch(r"(\d+)_(\d+)", word or "")
+    first = next((one for one in submissions if match and one.job_id == match[1]), None)
+    if match is None or first is None or first.launch != first.id:
+        return word
+    index = int(match[2])
+    for part in (one for one in submissions if one.launch == first.id and one.job_id):
+        if any(index in run for run in parse_array(part.tasks).runs):
+            return f"{part.job_id}_{index - part.offset}"
+    return word
 
 
 def find(submissions: Sequence[Submission], word: str | None) -> Submission | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
+from glaunch.job_array import parse_array
 from glaunch.plan import Plan
 
 if TYPE_CHECKING:
@@ -105,7 +106,25 @@ def quote(text: str) -> str:
 def _command(plan: Plan) -> str:
     """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job."""
     words = "".join(f" \\\n    {_shell(word)}" for word in plan.launch.argv)
-    return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+    run = f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+    return run + _indexes(plan)
+
+
+def _indexes(plan: Plan) -> str:
+    """Of an array that is several submissions: the program sees the index, and the array, that were asked for; glaunch's own steps and
+    Slurm's commands keep Slurm's."""
+    if not plan.parts or not plan.request.array:
+        return ""
+    array = parse_array(plan.request.array)
+    whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
+    lines = [
+        "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
+        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
+        "fi",
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _check(plan: Plan, gathering: Gathering) -> None:

@@ -12,7 +12,7 @@ from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
-from glaunch.recover import catch_up, find
+from glaunch.recover import catch_up, find, find_all, slurms_word
 from glaunch.report.jobs import JobLine
 
 ENDED = frozenset({"over", "refused", "lost"})
@@ -35,23 +35,32 @@ def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
 
 def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
     """As `the_one`, of those that became a job. Raises UsageError, saying what became of it, for one that did not."""
-    found = the_one(submissions, word)
+    found = the_one(submissions, slurms_word(submissions, word))
     if not found.job_id:
         raise UsageError(f"{found.name} is no job ({found.detail or found.state})", hint="glaunch status")
     return found
 
 
+def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
+    """As `the_job`; of an array that is several submissions all of them, unless the word is a job's id."""
+    return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
+
+
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
-    """The run that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    """The run that a word such as `12_3` means: that array task's last one; without a task the last of all.
+
+    Where job 12 is another part of the array than this submission, 3 is the index that was asked for.
+    """
     if not Path(submission.folder).is_dir():
         raise UsageError(
             f"job {submission.job_id}: its folder {submission.folder} is gone, and all that was known of it",
             hint=f"glaunch clean removes old ones; Slurm may still know: sacct -j {submission.job_id}",
         )
     found = last_runs(attempts(Path(submission.folder), submission.job_id))
-    task = (word or "").partition("_")[2]
+    job_id, _, task = (word or "").partition("_")
     if task.isdigit():
-        found = tuple(attempt for attempt in found if attempt.task == int(task))
+        index = int(task) - (0 if job_id == submission.job_id else submission.offset)
+        found = tuple(attempt for attempt in found if attempt.task == index)
         if not found:
             raise UsageError(f"array task {word} has not run", hint=f"see what has: ls {submission.folder}")
     return found[-1] if found else None
@@ -90,7 +99,7 @@ def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     where = (job.nodes or estimate(job, now_s)) if job is not None else ""
     where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
-    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
+    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder, submission.tasks)
 
 
 def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:
