@@ -2,6 +2,7 @@
 
 With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there. A test that needs a newer
 Slurm than this machine's says so, `@pytest.mark.since_slurm("24.05")`, and is deselected here; it runs where `make test-versions` has one.
+The other way round, `@pytest.mark.before_slurm("23.02")`, for what only an older one does.
 """
 
 import os
@@ -32,19 +33,30 @@ def slurm_here() -> tuple[int, int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what needs a newer Slurm than the one that is here; without any, all stay (and are skipped with the reason)."""
+    """Deselect what is not of the Slurm that is here; without any, all stay (and are skipped with the reason)."""
     here = slurm_here()
     if here == (0, 0):
         return
-    newer = [item for item in items if here < max((_since(mark) for mark in item.iter_markers("since_slurm")), default=here)]
-    if newer:
-        config.hook.pytest_deselected(items=newer)
-        items[:] = [item for item in items if item not in newer]
+    others = [
+        item
+        for item in items
+        if any(here < _version(mark) for mark in item.iter_markers("since_slurm"))
+        or any(here >= _version(mark) for mark in item.iter_markers("before_slurm"))
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
 
 
-def _since(mark: pytest.Mark) -> tuple[int, int]:
+def _version(mark: pytest.Mark) -> tuple[int, int]:
     year, month = re.fullmatch(r"(\d\d)\.(\d\d)", mark.args[0]).groups()  # type: ignore[union-attr]
     return int(year), int(month)
+
+
+@pytest.fixture(scope="session")
+def slurm_version() -> tuple[int, int]:
+    """(24, 11) where the real-cluster tests run on Slurm 24.11, for those that expect other words from another version."""
+    return slurm_here()
 
 
 @pytest.hookimpl(wrapper=True)

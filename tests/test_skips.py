@@ -37,10 +37,15 @@ def test_segments():
 def test_newest(case):
     pass
 
+@pytest.mark.before_slurm("24.05")
+def test_old():
+    pass
+
 def test_always():
     pass
 """
-INI = "[pytest]\naddopts = --strict-markers\nmarkers =\n    slurm: real\n    sshd: real\n    since_slurm(version): newer\n"
+MARKERS = ("slurm: real", "sshd: real", "since_slurm(version): newer", "before_slurm(version): older")
+INI = "[pytest]\naddopts = --strict-markers\nmarkers =\n" + "".join(f"    {marker}\n" for marker in MARKERS)
 
 
 @pytest.mark.parametrize(("ci", "told"), [("true", "1 failed, 1 skipped, 1 error"), ("", "3 skipped")])
@@ -55,9 +60,9 @@ def test_a_skip_on_the_real_thing_is_a_failure_in_ci(tmp_path: Path, ci: str, to
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        ("slurm-wlm 22.05.8", "1 passed, 3 deselected"),
-        ("slurm 24.05.0", "2 passed, 2 deselected"),
-        ("slurm 26.05.5", "4 passed"),
+        ("slurm-wlm 22.05.8", "2 passed, 3 deselected"),
+        ("slurm 24.05.0", "2 passed, 3 deselected"),
+        ("slurm 26.05.5", "4 passed, 1 deselected"),
     ],
 )
 def test_what_needs_a_newer_slurm_is_not_selected(tmp_path: Path, version: str, told: str) -> None:

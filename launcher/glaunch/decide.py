@@ -1,11 +1,13 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from glaunch.asking import Ask, Way, parse_wait, way_of
+from glaunch.block_rule import block_rule, tops
 from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits
+from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.job_array import ArrayPart, limits_of, parse_array, split
@@ -59,7 +61,8 @@ def decide(
         raise impossible
     kept = together(request, fit.layout, fabric)
     free = settings.text("placement.powered_down") == "free"
-    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
+    segmented = request.segment is not None
+    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
     placement, best = choice.free, choice.best_possible
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
     order = fabric_order(fabric, partition.nodes)
@@ -88,7 +91,7 @@ def decide(
         launch=Launch("srun", caller.program, caller.work_dir, arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, best)),
+        warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
         notes=(
             *kept.notes,
             *_requeues(settings, way),
@@ -123,6 +126,11 @@ def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tu
     if not parts or not request.array:
         return ()
     array, (size, most) = parse_array(request.array), limits_of(cluster.config)
+    if "aftercorr" in (request.dependency or ""):
+        raise UsageError(
+            f"-d {request.dependency}: aftercorr joins the indexes of two arrays, and this one is {len(parts)} jobs here",
+            hint="wait for all of the other one: -d afterok:JOB",
+        )
     shown = [part.tasks for part in parts[:4]] + (["…"] if len(parts) > 4 else [])
     limit = f"max_array_tasks is {most}" if most is not None and most < (size or 0) else f"MaxArraySize is {size}"
     words = f"{plural(array.count, 'task')} in {len(parts)} submissions ({'; '.join(shown)}), since {limit} here"
@@ -204,6 +212,20 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
+def _apart(fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
+    """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
+    n = fit.layout.nodes
+    if best is not None or n > len(fit.could_ever) or not fit.decided:
+        return ()
+    top_of = tops(fabric, n)
+    held = Counter(top_of[fabric.leaf_of[node]] for node in fit.could_ever if node in fabric.leaf_of)
+    most, where = max(((count, name) for name, count in held.items()), default=(0, ""))
+    has = f"; the most has {where}: {most}" if most else ""
+    if block_rule(fabric, n) is not None:
+        return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
+    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
+
+
 def _requeues(settings: Settings, way: Way) -> tuple[str, ...]:
     """That a pinned job is not requeued, where it was asked to be."""
     listed = any(option.name == "nodelist" for option in way.arguments)
@@ -229,6 +251,8 @@ def _notes(request: Request, fit: Eligible, placement: Placement | None, arrange
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
+    if request.named_dependency:
+        notes.append(f"-d {request.named_dependency}: {request.dependency}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if not arranged:
@@ -237,7 +261,10 @@ def _notes(request: Request, fit: Eligible, placement: Placement | None, arrange
         return tuple(notes)
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
-        notes.append(f"{free} of {plural(layout.nodes, 'node')} free now: submitted all the same, it starts when Slurm finds the rest")
+        some = f"{free} of {plural(layout.nodes, 'node')} free now"
+        if free >= layout.nodes:
+            some = f"{free} nodes are free now, but not {layout.nodes} that lie together"
+        notes.append(f"{some}: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
         if fit.soonest_limit_s:

@@ -16,11 +16,12 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, spli
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of
+from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.kept import Kept, read_cluster
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.history import History, held_nodes
+from glaunch.history import History, Submission, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
@@ -136,7 +137,7 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
-    request = with_inherited(request, os.environ)
+    request = _with_ids(world, with_inherited(request, os.environ))
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
@@ -154,6 +155,29 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
         held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
     )
     return decided, hidden
+
+
+def _with_ids(world: World, request: Request) -> Request:
+    """The request with the ids of the jobs that its dependency names; only then Slurm is asked for this user's jobs (2 RPCs)."""
+    asked = request.dependency
+    if not asked or not names_in(asked):
+        return request
+    if world.captured:
+        raise UsageError(f"-d {asked} names a job, and a capture has no jobs", hint="name it by an id: -d afterok:12")
+    submissions = [one for one in world.history.submissions() if one.job_id]
+    launches: dict[str, list[str]] = {}
+    for one in submissions:
+        launches.setdefault(one.launch or one.id, []).append(one.job_id)
+    known = Known(
+        world.slurm.own_jobs(),
+        {one.job_id: tuple(launches[one.launch]) for one in submissions if one.launch},
+        {one.name: _remembered(one) for one in submissions},
+    )
+    return replace(request, dependency=with_ids(asked, known, force=request.force), named_dependency=asked)
+
+
+def _remembered(one: Submission) -> str:
+    return f"{one.job_id} ({one.detail})" if one.detail else one.job_id
 
 
 def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) -> str:

@@ -54,6 +54,8 @@ class Request:
     """Variables of the caller's environment that said what the line did not: `SBATCH_PARTITION=gpu`."""
     unused: tuple[str, ...] = ()
     """Those that would contradict the plan and are left out of the job's environment."""
+    named_dependency: str = ""
+    """The dependency as it was typed, where it named jobs: `afterok:train`; `dependency` then has their ids."""
 
 
 FIELDS = MappingProxyType(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cluster.conftest import PROGRAM, User, idle
+from tests.cluster.conftest import PROGRAM, User, idle, job_id_of
 
 from glaunch.sandbox.box import Sandbox
 
@@ -50,3 +50,15 @@ def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(a
     assert ada.job(second)["ArrayTaskThrottle"] == "3"
     assert ada.glaunch("cancel", "capped").code == 0
     assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
+
+
+def test_a_chain_by_name_runs_in_its_order(ada: User) -> None:
+    first = ada.glaunch("run", "-n", "1", "-J", "prep", "--env", "SLEEP=1", "--detach", "./prog.sh").stdout.strip()
+    second = ada.glaunch("run", "-n", "1", "-J", "main", "-d", "afterok:prep", "--detach", "./prog.sh").stdout.strip()
+    done = ada.glaunch("run", "-n", "1", "-d", "afterok:main", "--env", "FAIL=0", "--env", "CODE=7", "./prog.sh")
+    assert f"-d afterok:main: afterok:{second}" in done.stderr
+    assert done.code == 7, done.stderr
+    ends = [[run.end for run in ada.attempts(job_id)][-1] for job_id in (first, second, job_id_of(done))]
+    moments = [moment for end in ends if end is not None for moment in (end.began_s, end.ended_s)]
+    assert moments == sorted(moments)
+    assert len(moments) == 6

@@ -30,7 +30,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-x", "--exclude", metavar="NODES", help="Never on these nodes."),
     click.option("-w", "--nodelist", metavar="NODES", help="On these nodes."),
     click.option("--reservation", metavar="NAME", help="In this reservation."),
-    click.option("-d", "--dependency", metavar="LIST", help="After other jobs."),
+    click.option("-d", "--dependency", metavar="LIST", help="After other jobs, by id or name: afterok:prep."),
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
