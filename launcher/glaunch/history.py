@@ -40,6 +40,8 @@ class Submission:
     pin: str
     """none, held, lifted or settled (it started on its nodes, or is over)."""
     detail: str = ""
+    cluster: str = ""
+    """The cluster that it went to, by name; "" for the one of the host where it was launched."""
     launch: str = ""
     """Of an array that is several submissions: the id of the first of them; "" where a launch is one."""
     tasks: str = ""
@@ -48,7 +50,7 @@ class Submission:
     """What is to be added to Slurm's index for the one that was asked for."""
 
 
-_WORDS = ("name", "folder", "script", "job_id", "state", "pin", "detail", "launch", "tasks")
+_WORDS = ("name", "folder", "script", "job_id", "state", "pin", "detail", "cluster", "launch", "tasks")
 """Fields that are copied from a line as they are."""
 
 

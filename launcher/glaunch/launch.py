@@ -56,8 +56,9 @@ class Launched:
 
     @property
     def job_ids(self) -> str:
-        """All ids in one word, as `--dependency=afterok:` takes them: `12`, `12:15`."""
-        return ":".join(part.job_id for part in self.parts)
+        """All ids in one word, as `--dependency=afterok:` takes them: `12`, `12:15`; on a cluster by name as sbatch says it: `12;red`."""
+        cluster = self.plan.request.clusters
+        return ":".join(part.job_id for part in self.parts) + (f";{cluster}" if cluster else "")
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def _intend(world: World, decided: Plan, launch: str) -> None:
         script=f"{decided.folder}/job.sbatch",
         nodes=list(pinned),
         pin="held" if pinned else "none",
+        cluster=world.slurm.cluster,
         **({"launch": launch, "tasks": decided.tasks_of_part, "offset": decided.offset} if decided.parts else {}),
     )
 
@@ -194,7 +196,8 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
         raise
     history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)
     tasks = f" (tasks {plan.tasks_of_part})" if plan.parts else ""
-    talk(f"job {job_id} submitted{tasks}; its folder: {folder}")
+    on = f" on {world.slurm.cluster}" if world.slurm.cluster else ""
+    talk(f"job {job_id} submitted{tasks}{on}; its folder: {folder}")
     if not plan.part:  # what the site makes of the first it makes of all
         _read_back(slurm, plan, job_id)
     return job_id, bool(options and plan.listed)

@@ -33,6 +33,8 @@ class Request:
     reservation: str | None = None
     dependency: str | None = None
     array: str | None = None
+    clusters: str | None = None
+    """The cluster that it goes to, by name; None: the one of this host."""
     tp: int | None = None
     """Ranks of a tensor-parallel group; the next three: pipeline stages, data-parallel ranks, expert-parallel ranks."""
     pp: int | None = None

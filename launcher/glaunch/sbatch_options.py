@@ -9,7 +9,7 @@ from glaunch.plan import Option, Plan
 from glaunch.request import Request, asks
 
 SWITCHES = ("exclusive", "requeue")
-TEXTS = ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+TEXTS = ("clusters", "account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
 
 
 def directives(

@@ -22,16 +22,18 @@ def command(jobs: tuple[str, ...]) -> int:
 
     world = pipeline.open_world()
     submissions = launches(world)
-    ids = []
+    ids: dict[str, list[str]] = {}
     for typed in jobs:
         word = slurms_word(submissions, typed) or typed
         for submission in the_jobs(submissions, word):
             if submission.state == "over":
                 talk(f"job {submission.job_id} is over: {submission.detail}")
             else:
-                ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
-    if ids:
-        world.slurm.cancel(ids)
-    for job_id in ids:
-        talk(f"job {job_id}: asked Slurm to cancel it")
+                word = word.partition(";")[0]
+                job_id = word if word.split("_")[0] == submission.job_id else submission.job_id
+                ids.setdefault(submission.cluster, []).append(job_id)
+    for cluster, theirs in ids.items():
+        world.slurm.on(cluster).cancel(theirs)
+        for job_id in theirs:
+            talk(f"job {job_id}: asked Slurm to cancel it")
     return 0

@@ -34,7 +34,7 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
     if follow and any(part.state not in ENDED for part in parts):
         if rank is not None:
             raise UsageError("-f follows a host's ranks, not one rank", hint="glaunch logs --rank N prints what is there now")
-        return aftermath.come_back(world, parts, host=host or "")
+        return aftermath.come_back(world.on(parts[0].cluster), parts, host=host or "")
     submission, attempt = next(((part, run) for part in reversed(parts) if (run := chosen_attempt(part, job))), (parts[-1], None))
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: it has no output", hint="glaunch status")

@@ -7,6 +7,7 @@ from pathlib import Path
 from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import UsageError
 from glaunch.follow import task_codes
+from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
@@ -57,7 +58,7 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
             hint=f"glaunch clean removes old ones; Slurm may still know: sacct -j {submission.job_id}",
         )
     found = last_runs(attempts(Path(submission.folder), submission.job_id))
-    job_id, _, task = (word or "").partition("_")
+    job_id, _, task = (word or "").partition(";")[0].partition("_")
     if task.isdigit():
         index = int(task) - (0 if job_id == submission.job_id else submission.offset)
         found = tuple(attempt for attempt in found if attempt.task == index)
@@ -71,18 +72,24 @@ def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine,
 
     How a job ended is written into the history, so that nobody is asked about it again.
     """
-    live = [submission.job_id for submission in submissions if submission.job_id and submission.state not in ENDED]
-    jobs = _by_id(world.slurm.jobs(live) if live else ())
-    forgotten = [job_id for job_id in live if job_id not in jobs]
-    jobs |= _by_id((world.slurm.accounted(forgotten) or ()) if forgotten else ())
+    asked = [submission for submission in submissions if submission.job_id and submission.state not in ENDED]
+    jobs = {cluster: _jobs_on(world.slurm.on(cluster), asked) for cluster in dict.fromkeys(one.cluster for one in asked)}
     now_s = time.time()
     lines = []
     for submission in submissions:
-        line = _line(submission, jobs.get(submission.job_id, []), now_s)
-        if submission.job_id in live and (line.job is None or line.job.over):
+        line = _line(submission, jobs.get(submission.cluster, {}).get(submission.job_id, []), now_s)
+        if submission in asked and (line.job is None or line.job.over):
             world.history.note(submission.id, now_s, state="over", pin="settled", detail=line.state)
         lines.append(line)
     return tuple(lines)
+
+
+def _jobs_on(slurm: SlurmCommands, submissions: Sequence[Submission]) -> dict[str, list[Job]]:
+    """The jobs of those submissions that went to this cluster."""
+    live = [submission.job_id for submission in submissions if submission.cluster == slurm.cluster]
+    jobs = _by_id(slurm.jobs(live))
+    forgotten = [job_id for job_id in live if job_id not in jobs]
+    return jobs | _by_id((slurm.accounted(forgotten) or ()) if forgotten else ())
 
 
 def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -99,7 +106,8 @@ def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     where = (job.nodes or estimate(job, now_s)) if job is not None else ""
     where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
-    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder, submission.tasks)
+    job_id = f"{submission.job_id};{submission.cluster}" if submission.cluster and submission.job_id else submission.job_id
+    return JobLine(submission.id, job_id, submission.name, job, state, where, age_s, submission.folder, submission.tasks)
 
 
 def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:

@@ -22,6 +22,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-c", "--cpus-per-task", type=click.IntRange(1), metavar="N", help="Cores of each rank."),
     click.option("--mem", metavar="SIZE", help="Memory of each node."),
     click.option("-p", "--partition", metavar="NAME", help="Partition; without it the one with GPUs."),
+    click.option("-M", "--clusters", metavar="NAME", help="On this cluster of the site, by its name (needs accounting)."),
     click.option("-A", "--account", metavar="NAME", help="Account."),
     click.option("-q", "--qos", metavar="NAME", help="Quality of service."),
     click.option("-t", "--time", metavar="TIME", help="Time limit, as sbatch takes it: 90, 2:00:00, 1-12."),
@@ -64,7 +65,21 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 PASSED = (
-    *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
+    *(
+        "mem",
+        "partition",
+        "account",
+        "qos",
+        "time",
+        "name",
+        "constraint",
+        "exclude",
+        "nodelist",
+        "reservation",
+        "dependency",
+        "array",
+        "clusters",
+    ),
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""

@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     from glaunch.talk import talk
 
     request = request_from(params)
-    world = pipeline.open_world(None, options_of(params))
+    world = pipeline.open_world(None, options_of(params), params["clusters"])
     talk(read_as(request.command))
     if params["here"]:
         from glaunch.here import run_here
