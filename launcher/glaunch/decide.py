@@ -8,6 +8,7 @@ from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
@@ -17,7 +18,7 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
-from glaunch.plan import Launch, Option, Plan
+from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
@@ -82,7 +83,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=Launch("srun", caller.program, caller.work_dir, arranged),
+        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, best)),
