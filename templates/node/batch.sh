@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -238,7 +238,7 @@ start() {
 audit() { # TRY: what the report compares with the plan
     printf '{"schema": "glaunch.audit/1", "order": "%s", "first": "%s", "master": "%s", "port": %d, "try": %d, "tasks": %d, "nodes": %d, ' \
         "$gl_form" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
-    printf '"log_dir": "%s", "began_s": %d}\n' "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
+    printf '"how": "%s", "log_dir": "%s", "began_s": %d}\n' "$gl_how" "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
 }
 
 # Sets $gl_code. A rank 0 that cannot bind its port at the start is tried again with another, twice.

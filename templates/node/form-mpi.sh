@@ -19,7 +19,7 @@ form_ready() {
         *) stop "mpirun on ${SLURMD_NODENAME-} is not Open MPI's, or not there: name what its library speaks with srun, e.g. launch.mpi: pmi2" 127 ;;
         esac
     fi
-    say "mpi: $gl_mpi"
+    gl_how=$gl_mpi
     export gl_mpi # for the nodes; no rank keeps it
 }
 
