@@ -9,8 +9,9 @@ import signal
 import tarfile
 
 import pytest
-from glaunch.slurm_versions import REFUSES_TOO_MANY_NODES
 from tests.cluster.conftest import User, job_id_of, until
+
+from glaunch.slurm_versions import REFUSES_TOO_MANY_NODES
 
 pytestmark = pytest.mark.slurm
 
