@@ -63,6 +63,12 @@ REFUSES_TOO_MANY_NODES = Change(
     "tried: 22.05.8 takes it, 24.11.5 refuses it; CHANGELOG/slurm-25.11.md, 25.11.2",
     until=(25, 11, 2),
 )
+MAKES_OUTPUT_FOLDERS = Change(
+    (24, 11),
+    "slurmd makes the folder of the output on the node, so that a script starts where its node does not see that folder",
+    "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
+    "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
+)
 TOPOLOGY_YAML = Change(
     (25, 5),
     "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
@@ -93,6 +99,7 @@ CHANGES = (
     SWITCH_AS_NODE_RANK,
     SEGMENTS,
     REFUSES_TOO_MANY_NODES,
+    MAKES_OUTPUT_FOLDERS,
     TOPOLOGY_YAML,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
