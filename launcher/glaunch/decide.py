@@ -27,6 +27,7 @@ from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
+from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
 from glaunch.tuning import Environment, tune
 from glaunch.units import format_time, plural
 
@@ -121,8 +122,8 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
 
 
 def _takes_an_order(cluster: Cluster) -> bool:
-    """Whether this Slurm starts ranks in an order of one's own. **Source:** tried on 26.05: topology/block refuses it."""
-    return not ("block" in cluster.config.get("TopologyPlugin", "") and cluster.slurm_version >= (26, 5))
+    """Whether this Slurm starts ranks in an order of one's own."""
+    return not ("block" in cluster.config.get("TopologyPlugin", "") and NO_ARBITRARY_IN_BLOCKS.there(cluster.slurm_version))
 
 
 def _directives(
