@@ -1,11 +1,7 @@
 """What Slurm's accounting allows this user: associations and QOS, with their limits."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-
-NONE: Mapping[str, int] = MappingProxyType({})
-"""No limit of a kind."""
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +9,16 @@ class Limits:
     """Limits of a QOS or an association; a resource that is missing has none. Resources are `node`, `cpu`, `mem` (MiB), `gres/gpu` …"""
 
     max_wall_s: int | None = None
-    per_job: Mapping[str, int] = NONE
-    per_node: Mapping[str, int] = NONE
-    minutes_per_job: Mapping[str, int] = NONE
+    per_job: Mapping[str, int] = field(default_factory=dict)
+    per_node: Mapping[str, int] = field(default_factory=dict)
+    minutes_per_job: Mapping[str, int] = field(default_factory=dict)
     """Resource times the minutes of the time limit."""
-    least_per_job: Mapping[str, int] = NONE
-    together: Mapping[str, int] = NONE
+    least_per_job: Mapping[str, int] = field(default_factory=dict)
+    together: Mapping[str, int] = field(default_factory=dict)
     """All jobs of the QOS (the association) at a time, as the next two."""
-    per_user: Mapping[str, int] = NONE
-    per_account: Mapping[str, int] = NONE
-    minutes_together: Mapping[str, int] = NONE
+    per_user: Mapping[str, int] = field(default_factory=dict)
+    per_account: Mapping[str, int] = field(default_factory=dict)
+    minutes_together: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

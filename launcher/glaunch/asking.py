@@ -117,11 +117,7 @@ def _against(ask: Ask, way: str) -> str:
     if most and ask.fit.layout.nodes > most:
         return f"{ask.settings.where(f'placement.{way}_max_nodes')} allows {way} up to {plural(most, 'node')}"
     listed = way == "pin" or _lists_spares(ask)
-    return (
-        hindrance(ask.request, listed=listed)
-        or (ask.preempted if listed else "")
-        or ("" if ask.fit.decided else ask.fit.notes[0])
-    )
+    return hindrance(ask.request, listed=listed) or (ask.preempted if listed else "") or ("" if ask.fit.decided else ask.fit.notes[0])
 
 
 def _pin(ask: Ask, placement: Placement) -> Way:

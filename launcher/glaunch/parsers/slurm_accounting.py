@@ -34,7 +34,7 @@ def parse_accounting(qos: str, user: str, cluster: str) -> Accounting:
 
 def _rows(text: str, names: tuple[str, ...], what: str) -> list[tuple[Mapping[str, str], str]]:
     """The rows below the head line, each with its place."""
-    found = []
+    found: list[tuple[Mapping[str, str], str]] = []
     for number, line in enumerate(text.split("\n"), 1):
         cells = line.split("|")
         if number > 1 and line.strip():

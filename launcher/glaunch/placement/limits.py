@@ -28,9 +28,7 @@ def limit_of(
     return None, f"partition {partition.name} has none; -t sets one"
 
 
-def over_limits(
-    fit: Eligible, partition: Partition, time_limit_s: int | None, flags: Collection[str] = frozenset()
-) -> NeverFits | None:
+def over_limits(fit: Eligible, partition: Partition, time_limit_s: int | None, flags: Collection[str] = frozenset()) -> NeverFits | None:
     """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell.
 
     `flags` are those of the job's QOS: some lift limits of partitions. **Source:** sacctmgr(1), Flags.

@@ -28,8 +28,8 @@ def _by_qos(request: Request, partition: Partition, cluster: Cluster, time_limit
     known = cluster.accounting
     qos = None if known is None else known.qos_of(request.qos, request.account, partition.name)
     if known is None or qos is None:
-        whole = _words(cluster.config.get("PreemptMode", "")) or _words(partition.preempt_mode)
-        return "jobs can be preempted here by QOS, and it is not known which one this job gets" if known is None and _OUT & whole else ""
+        out = _OUT & (_words(cluster.config.get("PreemptMode", "")) | _words(partition.preempt_mode))
+        return "jobs can be preempted here by QOS, and it is not known which one this job gets" if out else ""
     mode = _words(cluster.config.get("PreemptMode", "") if qos.preempt_mode.lower() == "cluster" else qos.preempt_mode)
     over = sorted(one.name for one in known.qos.values() if qos.name in one.preempts or (one.name == qos.name and "WITHIN" in mode))
     exempt_s = qos.exempt_s if qos.exempt_s is not None else _exempt_s(cluster)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from glaunch.accounting import Limits, Qos
+from glaunch.accounting import Limits
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.placement.eligible import Eligible
@@ -53,7 +53,14 @@ def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> Neve
     """The error for a QOS that is not there, not this user's, or not let into the partition; None where nothing says so."""
     known = cluster.accounting
     row = None if known is None else known.association(request.account, partition.name)
-    if known is not None and row is not None and row.qos and request.qos and request.qos not in row.qos and _enforced(cluster) & {"qos", "all"}:
+    if (
+        known is not None
+        and row is not None
+        and row.qos
+        and request.qos
+        and request.qos not in row.qos
+        and _enforced(cluster) & {"qos", "all"}
+    ):
         what = f"is none of yours in account {row.account}" if request.qos in known.qos else "is not known here"
         return NeverFits(f"QOS {request.qos} {what}; you have: {', '.join(row.qos)}", hint=f"--qos {row.qos[0]}{_FORCE}")
     own = known.qos_of(request.qos, request.account, partition.name) if known is not None else None
