@@ -20,6 +20,8 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
+from glaunch.placement.preemption import preemptible
+from glaunch.placement.qos import bounds_of, closed_qos, over_bounds
 from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
@@ -54,9 +56,14 @@ def decide(
     partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
-    time_limit_s, time_why = limit_of(request, origins, partition)
+    bounds = bounds_of(request, cluster, partition)
+    time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = over_limits(fit, partition, time_limit_s)
+    impossible = (
+        closed_qos(request, cluster, partition)
+        or over_limits(fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(bounds, fit, time_limit_s)
+    )
     if impossible is not None and not request.force:
         raise impossible
     kept = together(request, fit.layout, fabric)
@@ -64,7 +71,8 @@ def decide(
     segmented = request.segment is not None
     choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
     placement, best = choice.free, choice.best_possible
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
+    preempted = preemptible(request, partition, cluster, time_limit_s)
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     return Plan(
@@ -94,6 +102,7 @@ def decide(
         notes=(
             *kept.notes,
             *_requeues(settings, way),
+            *((cluster.accounting_note,) if cluster.accounting_note else ()),
             *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
