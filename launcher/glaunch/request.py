@@ -46,6 +46,8 @@ class Request:
     """`4` or `4@10:00`: let Slurm wait so long for nodes on so few leaf switches."""
     exclusive: bool = False
     requeue: bool = False
+    max_requeues: int | None = None
+    """So often the job may run again; the run after that ends at once."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()

@@ -35,6 +35,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
+    click.option("--max-requeues", type=click.IntRange(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
     click.option(
         "--place",
         type=click.Choice(KEYS["placement.mode"].choices),
@@ -156,7 +157,8 @@ def request_from(params: dict[str, Any]) -> Request:
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
         exclusive=params["exclusive"],
-        requeue=params["requeue"],
+        requeue=params["requeue"] or params["max_requeues"] is not None,
+        max_requeues=params["max_requeues"],
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
