@@ -14,12 +14,9 @@ from glaunch.plan import Option
 from glaunch.request import Request
 from glaunch.sbatch_options import hindrance
 from glaunch.settings import Settings, placing
+from glaunch.slurm_versions import LISTS_SPARES, SEGMENTS, version_text
 from glaunch.units import format_span, parse_time_s, plural
 
-LISTS_SPARES = (23, 2)
-"""From this version on `--nodelist` may name more nodes than the job takes. **Source:** 22.05.8 refuses it: tried."""
-SEGMENTS = (24, 5)
-"""The first version with `--segment`. **Source:** sbatch(1) of 24.05."""
 SWITCH_WAIT_S = 300
 """What caps the wait of `--switches` where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=max_switch_wait."""
 SPARES_PART = 8
@@ -156,7 +153,7 @@ def _plugin(ask: Ask) -> str:
 
 
 def _lists_spares(ask: Ask) -> bool:
-    return ask.cluster.slurm_version >= LISTS_SPARES and "block" not in _plugin(ask)
+    return LISTS_SPARES.there(ask.cluster.slurm_version) and "block" not in _plugin(ask)
 
 
 def _prefer(ask: Ask, placement: Placement) -> Way:
@@ -167,7 +164,7 @@ def _prefer(ask: Ask, placement: Placement) -> Way:
         why = f"among the best {plural(len(placement.nodes), 'node')}{words}, if it starts within {_patience_s(ask)} s, else Slurm chooses"
         nodes = tuple(natural_order((*placement.nodes, *more)))
         return Way("prefer", why, _listed(nodes, "the best set, with spares,"))
-    version = ".".join(map(str, ask.cluster.slurm_version))
+    version = version_text(ask.cluster.slurm_version)
     if "block" in _plugin(ask):
         return _segments(ask, placement, version)
     if not placement.leaves or "tree" not in (_plugin(ask) or "tree"):
@@ -183,7 +180,7 @@ def _prefer(ask: Ask, placement: Placement) -> Way:
 
 def _segments(ask: Ask, placement: Placement, version: str) -> Way:
     """Under topology/block a list of nodes that crosses a block's border is refused; segments are what it knows."""
-    if ask.cluster.slurm_version < SEGMENTS:
+    if not SEGMENTS.there(ask.cluster.slurm_version):
         return Way("order", f"topology/block takes no list of nodes here, and --segment only from 24.05 on (here {version})")
     size = gcd(*(count for _, count in placement.leaves)) if placement.leaves else 1
     asked = ask.request.segment
