@@ -28,11 +28,12 @@ from glaunch.parsers.slurm_answers import read_config
 if TYPE_CHECKING:
     from glaunch.job import Job
 
+NODES = "nodes, where AccountingStorageTRES lacks gres/gpu"
 BY_COMMANDS = MappingProxyType(
     {
         "topology": "pyslurm 25.11 has none",
         "version": "of the commands themselves; it costs no RPC",
-        "nodes, where AccountingStorageTRES lacks gres/gpu": "pyslurm tells GPUs in use as TRES alone",
+        NODES: "pyslurm tells GPUs in use as TRES alone",
         "a job that is over, of an array or of several components": "pyslurm tells exit codes of 128 and more wrong, and one task of many",
         "the first look at a job, and one that ran": "pyslurm asks for a job's steps too: 2 RPCs where scontrol takes 1",
         "jobs by list, own jobs, everybody's running jobs": "pyslurm knows one job, or all jobs of everybody",
@@ -42,7 +43,7 @@ BY_COMMANDS = MappingProxyType(
         "where a job would start, past jobs": "no will-run in pyslurm; and sacct takes one question where pyslurm needs several",
     }
 )
-"""What goes through Slurm's commands all the same, and why. docs/install.md shows it. **Source:** pyslurm 25.11.2."""
+"""What goes through Slurm's commands all the same, and why; docs/gateway.md shows it. **Source:** pyslurm 25.11.2."""
 
 PROGRAM = Path(__file__).with_name("pyslurm_program.py")
 OURS = ("config", "nodes", "partitions", "reservations")
@@ -184,6 +185,7 @@ class SlurmNative(SlurmCommands):
             return super().submit(script, options, args, folder=folder, environment=environment)
         from glaunch.writers.pyslurm_job import fields_of
 
+        self._say("submitted through pyslurm (slurm.submit): cli_filter plugins and SPANK options do not see this job")
         path, work_dir = fspath(script), folder or os.getcwd()
         words = [_with_list(word) for word in options]
         fields = fields_of(Path(path).read_text(encoding="utf-8", errors="surrogateescape"), words, work_dir=work_dir)
@@ -240,6 +242,11 @@ class _Reply:
         if self.error is not None:
             raise self.error
         return self.text
+
+
+def by_commands(config: Mapping[str, str]) -> Mapping[str, str]:
+    """BY_COMMANDS as it is on a cluster of this configuration."""
+    return {what: why for what, why in BY_COMMANDS.items() if what != NODES or not tells_gpus(config)}
 
 
 def words_of(stderr: str) -> str:
