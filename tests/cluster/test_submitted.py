@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
@@ -15,6 +16,24 @@ TASK = """\
 #!/bin/sh
 echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX, $SLURM_ARRAY_TASK_COUNT in all"
 [ "$SLURM_ARRAY_TASK_ID" != "${FAIL-}" ] || exit 7
+"""
+
+LUA = """\
+-- A site's rules: everybody is greeted, and what asks for the large partition goes to the small one.
+function slurm_job_submit(job, partitions, uid)
+    slurm.log_user("Welcome to the centre!\\n4711\\nYour group has used 80 %% of its hours.")
+    if job.partition == "gpu" then
+        job.partition = "small"
+        job.time_limit = 30
+    end
+    return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, partitions, uid)
+    return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
 """
 
 
@@ -89,3 +108,18 @@ def test_a_job_that_lost_a_node_runs_again_as_often_as_it_may_and_its_log_goes_o
     assert (runs[2].ranks, runs[2].end.code if runs[2].end else None) == ((), 1)
     log = (ada.folder(job_id) / f"batch-{job_id}.log").read_text()
     assert log.index("Node failure") < log.index(f"run {job_id}.0.1 begins") < log.index("requeued 2 times, and --max-requeues 1 allows")
+
+
+def test_what_a_sites_job_submit_plugin_makes_of_a_job_is_told_and_the_id_is_right(
+    sandboxes: Callable[..., Sandbox], tmp_path: Path
+) -> None:
+    (tmp_path / "job_submit.lua").write_text(LUA)
+    lines = ("JobSubmitPlugins=lua", "PartitionName=small Nodes=n[001-002] MaxTime=60")
+    user = User(sandboxes("lua", nodes=4, slurm_conf=lines, slurm_files=(tmp_path / "job_submit.lua",)))
+    user.write("prog.sh", PROGRAM)
+    done = user.glaunch("run", "-n", "2", "-p", "gpu", "-t", "10", "--parsable", "./prog.sh")
+    job = user.wait_for(done.stdout.strip())
+    assert (job["JobName"], job["Partition"], job["JobState"]) == ("prog", "small", "COMPLETED")
+    assert "Welcome to the centre!" in done.stderr
+    assert "the site changed the partition: gpu → small" in done.stderr
+    assert "the site changed the time limit: 00:10:00 → 00:30:00" in done.stderr
