@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from glaunch.cluster import NodeTable
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, SignalsDeferred, Surround, Surroundings, within
-from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
+from glaunch.gateways.slurm_environment import cluster_of, reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
 from glaunch.parsers.slurm_nodes import parse_nodes
 
@@ -37,6 +37,8 @@ _HIDDEN = re.compile(r"slurm_load_node.*Access/permission denied")
 _JOB_ID = re.compile(r"\d+(?:_(?:\d+|\[[\d,%-]+\])|\+\d+)?")
 _ANSWER = re.compile(r"(\d+)(?:;(\S+))?")
 
+ALLOWANCE_TIMEOUT_S = 5.0
+"""A slurmdbd answers in 0.4 s; a plan does not wait for one that does not answer."""
 PAST_TIMEOUT_S = 300.0
 """A month of a busy centre is read from a busy database."""
 
@@ -69,11 +71,24 @@ class SlurmCommands:
         mark: Callable[[], str] = lambda: f"|{os.urandom(4).hex()}|",
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
+        self.cluster = cluster_of(self._environ)
+        """The cluster that is asked, by name; "" for the one of this host's slurm.conf."""
         self._surround = surround if run is None else lambda _: run
         self._timeout_s = timeout_s
         self._submit_timeout_s = max(submit_timeout_s, timeout_s)
         self._mark = mark
         self._run = self._surround(Surroundings(reading_environment(self._environ)))
+
+    def on(self, cluster: str) -> "SlurmCommands":
+        """The same for another cluster of the same accounting database ("": this host's own)."""
+        if cluster == self.cluster:
+            return self
+        environ = {**self._environ, "SLURM_CLUSTERS": cluster}
+        if not cluster:
+            del environ["SLURM_CLUSTERS"]
+        return SlurmCommands(
+            environ=environ, surround=self._surround, timeout_s=self._timeout_s, submit_timeout_s=self._submit_timeout_s, mark=self._mark
+        )
 
     # What there is
 
@@ -91,6 +106,20 @@ class SlurmCommands:
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
+
+    def allowance(self, user: str) -> tuple[str, str]:
+        """All QOS, and this user with her associations, from the accounting database (no RPC to the controller), within a short time."""
+        from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
+
+        questions = (
+            ("sacctmgr", "-P", "show", "qos", f"format={','.join(QOS_FIELDS)}"),
+            ("sacctmgr", "-P", "show", "user", f"name={user}", "withassoc", f"format={','.join(USER_FIELDS)}"),
+        )
+        answers = [self._call(self._run, argv, min(ALLOWANCE_TIMEOUT_S, self._timeout_s)) for argv in questions]
+        for done in answers:
+            if done.code != 0 or is_silence(done) or not done.stdout.strip():
+                raise refusal(done, "to show what accounting allows you", ALLOWANCE_TIMEOUT_S)
+        return answers[0].stdout, answers[1].stdout
 
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""
@@ -180,7 +209,8 @@ class SlurmCommands:
         from glaunch.parsers.slurm_jobs import SACCT_FIELDS, parse_sacct
 
         mark = self._mark()
-        done = self._ask(("sacct", "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
+        where = ("-M", self.cluster) if self.cluster else ()  # the one command that does not read SLURM_CLUSTERS
+        done = self._ask(("sacct", *where, "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
         if "accounting storage is disabled" in done.stderr:
             return None
         if done.code != 0 or (not done.stdout and is_silence(done)):
