@@ -19,6 +19,7 @@ from glaunch.decide import decide, network_of
 from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.gateways.choose import choose
 from glaunch.gateways.kept import Kept, read_cluster, with_accounting
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission, held_nodes
@@ -31,9 +32,11 @@ from glaunch.request import Request
 from glaunch.rule import Rule
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
+from glaunch.talk import talk
 from glaunch.units import MIB
 
 if TYPE_CHECKING:
+    from glaunch.report.contact import Contact
     from glaunch.script import Script
 
 PLAN_MAX_AGE_S = 60.0
@@ -53,6 +56,8 @@ class World:
     kept: Kept | None
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
+    gateway_why: str = ""
+    """Why Slurm is asked this way (pyslurm, its commands, a capture)."""
 
     def on(self, cluster: str) -> "World":
         """The same, but Slurm is asked on another cluster ("": this host's own)."""
@@ -79,13 +84,14 @@ def open_world(snapshot: str | None = None, options: Options | None = None, clus
     history = History(state, login_host())
     if snapshot is None:
         cluster = cluster or os.environ.get("SBATCH_CLUSTERS")
-        environ = {**os.environ, **({"SLURM_CLUSTERS": cluster} if cluster else {})}
-        kept = Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")), environ=environ)
-        return World(SlurmCommands(environ=environ, timeout_s=timeout_s), settings, load_rules(), load_model(), history, kept)
+        chosen = choose(settings, state / "kept", {**os.environ, **({"SLURM_CLUSTERS": cluster} if cluster else {})})
+        for note in chosen.notes:
+            talk(note)
+        return World(chosen.gateway, settings, load_rules(), load_model(), history, chosen.kept, gateway_why=chosen.why)
     from glaunch.gateways.capture import replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), load_model(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
+    return World(slurm, settings, load_rules(), load_model(), history, None, taken_at_s(Path(snapshot)), f"a capture: {snapshot}")
 
 
 def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -102,6 +108,26 @@ def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     from glaunch.merge import beside_slurm
 
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
+
+
+def contact(world: World) -> "Contact":
+    """All that a plan asks, asked anew, and how that went: `glaunch check`. Raises what asking Slurm raises."""
+    from glaunch.gateways.slurm_native import SlurmNative, by_commands
+    from glaunch.report.contact import contact_of
+
+    began_s = time.perf_counter()
+    cluster, fabric = see(replace(world, kept=None), max_age_s=0)
+    took_s = time.perf_counter() - began_s
+    native = isinstance(world.slurm, SlurmNative)
+    return contact_of(
+        cluster,
+        fabric,
+        gateway="capture" if world.captured else "pyslurm" if native else "commands",
+        why=world.gateway_why,
+        submission="pyslurm" if native and world.settings.text("slurm.submit") == "pyslurm" else "sbatch",
+        by_commands=by_commands(cluster.config) if native else {},
+        took_s=took_s,
+    )
 
 
 def plan(world: World, request: Request, *, when: bool = False, compare: bool = False) -> Plan:

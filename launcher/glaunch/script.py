@@ -119,11 +119,9 @@ def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
     """
     launch = plan.launch
     what = "What runs, once" if launch.form == "exec" else "What every rank runs"
-    program = (
-        "command.sh",
-        f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}{_indexes(plan)}",
-    )
-    return (program, ("starter.sh", f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"))
+    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}{_indexes(plan)}"
+    starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"
+    return (("command.sh", program), ("starter.sh", starter))
 
 
 def _words(argv: tuple[str, ...]) -> str:
