@@ -69,6 +69,12 @@ MAKES_OUTPUT_FOLDERS = Change(
     "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
     "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
 )
+SHOWS_SCRIPTS_ALONE = Change(
+    (24, 11),
+    "squeue and scontrol show the path of a job's script without its arguments",
+    "a submission is found again by the path alone, which no two share",
+    "tried: 22.05.8 shows them, 24.11.5 does not",
+)
 TOPOLOGY_YAML = Change(
     (25, 5),
     "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
@@ -100,6 +106,7 @@ CHANGES = (
     SEGMENTS,
     REFUSES_TOO_MANY_NODES,
     MAKES_OUTPUT_FOLDERS,
+    SHOWS_SCRIPTS_ALONE,
     TOPOLOGY_YAML,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,

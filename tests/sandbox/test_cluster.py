@@ -41,11 +41,11 @@ def answer(box: Sandbox, *words: str, user: str = "ada", node: str = "", timeout
 
 def inmates(folder: Path) -> dict[int, str]:
     """The processes that live in the sandbox of that folder (its mounts show it) or stand beside it, with their command lines."""
-    found = {}
+    found, name = {}, "/".join(folder.parts[-2:])  # mounts show it from the root of its file system on, which may be /var/tmp
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (entry / "cmdline").read_bytes().decode(errors="replace")
-            if str(folder) in words or str(folder) in (entry / "mountinfo").read_text(errors="replace"):
+            if name in words or name in (entry / "mountinfo").read_text(errors="replace"):
                 found[int(entry.name)] = words.replace("\0", " ")
     found.pop(os.getpid(), None)
     return found
