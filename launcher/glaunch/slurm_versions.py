@@ -81,6 +81,12 @@ TOPOLOGY_YAML = Change(
     "topo check reads the file that counts and tells of the other one (GL432)",
     "topology.yaml(5); CHANGELOG/slurm-25.05.md",
 )
+TOPOLOGIES_BY_NAME = Change(
+    (25, 5),
+    "the word after `scontrol show topology` names a topology, no node or switch; for an unknown one nothing is printed, with exit code 0",
+    "it is asked for all of the topology, on every version",
+    "tried: 24.11.5 takes a node's name, 26.05.5 node=NAME; scontrol(1) of 25.05",
+)
 UNFILLED_BLOCKS = Change(
     (25, 5),
     "topology/block takes blocks that are smaller than the base block size",
@@ -108,6 +114,7 @@ CHANGES = (
     MAKES_OUTPUT_FOLDERS,
     SHOWS_SCRIPTS_ALONE,
     TOPOLOGY_YAML,
+    TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,
