@@ -5,19 +5,21 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch.cluster import Cluster, hidden_nodes
+from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.parsers.slurm_config import parse_config, parse_version
-from glaunch.parsers.slurm_nodes import parse_nodes
-from glaunch.parsers.slurm_partitions import parse_partitions
-from glaunch.parsers.slurm_reservations import parse_reservations
+from glaunch.parsers.slurm_accounting import parse_accounting
+from glaunch.parsers.slurm_answers import read_config, read_nodes, read_partitions, read_reservations
+from glaunch.parsers.slurm_config import parse_version
 
 SCHEMA = "glaunch.kept/1"
 
+ALONE_S = 300.0
+"""A database that did not answer is not asked again for so long."""
 KEPT = ("config", "partitions", "topology", "version")
 """What may be kept for long: what an administrator writes into files, not what jobs change."""
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
@@ -39,9 +41,11 @@ class Kept:
     written (a full or read-only home) is not written: keeping answers is never a reason to fail.
     """
 
-    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None, told_by: str = "") -> None:
+        """`told_by`: the gateway; what one has said is not taken for what another would say."""
         self._folder = folder
-        self._key = cluster_key(os.environ if environ is None else environ)
+        key = cluster_key(os.environ if environ is None else environ)
+        self._key = key and "-".join(filter(None, (key, told_by)))
         self.keep_s = keep_s
         """How long config, partitions, topology and version are kept; 0: never."""
 
@@ -108,31 +112,53 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
     limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
     old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
     wanted = [question for question in limits if question not in old]
-    fresh = _asked(gateway.answer, wanted, now_s)
+    told = gateway.answers(wanted, {question: answer.text for question, answer in old.items()})
+    fresh = {question: Answer(text, now_s) for question, text in told.items()}
     for question, answer in fresh.items():
         if kept and limits[question] > 0:
             kept.put(question, answer)
     answers = {**old, **fresh}
-    nodes, partitions = parse_nodes(answers["nodes"].text), parse_partitions(answers["partitions"].text)
+    nodes, partitions = read_nodes(answers["nodes"].text), read_partitions(answers["partitions"].text)
     if not nodes.names:
         nodes = hidden_nodes(tuple(dict.fromkeys(name for partition in partitions for name in partition.nodes)))
-    config = parse_config(answers["config"].text)
+    config = read_config(answers["config"].text)
     cluster = Cluster(
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),
         taken_at_s=answers["nodes"].taken_at_s,
         nodes=nodes,
         partitions=partitions,
-        reservations=parse_reservations(answers["reservations"].text),
+        reservations=read_reservations(answers["reservations"].text),
         config=config,
     )
     return cluster, answers["topology"].text
 
 
-def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
-    if len(questions) == 1:
-        return {questions[0]: Answer(ask(questions[0]), now_s)}
-    from concurrent.futures import ThreadPoolExecutor
+def with_accounting(
+    cluster: Cluster, gateway: SlurmCommands, user: str, now_s: float, kept: Kept | None = None, *, anew: bool = False
+) -> Cluster:
+    """The cluster with what accounting allows this user: asked only where a slurmdbd enforces limits or QOS, or QOS preempt each other.
 
-    with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
-        return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}
+    No RPC to the controller; kept as long as partitions are. A database that does not answer, or not so that it can be read, is a note and
+    is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
+    """
+    config = cluster.config
+    enforced = set(config.get("AccountingStorageEnforce", "").lower().split(",")) & {"limits", "qos", "safe", "all"}
+    if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
+        return cluster
+    if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
+        return replace(cluster, accounting_note=failed.text)
+    answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
+    try:
+        qos, _, users = answer.text.partition("\f") if answer else ("", "", "")
+        if answer is None:
+            qos, users = gateway.allowance(user)
+        found = parse_accounting(qos, users, cluster.name)
+    except (SlurmError, ParseError) as failure:
+        note = f"what your account and QOS allow is not known: {failure.message}"
+        if kept and kept.keep_s:
+            kept.put("no-allowance", Answer(note, now_s))
+        return replace(cluster, accounting_note=note)
+    if kept and kept.keep_s and answer is None:
+        kept.put("allowance", Answer(f"{qos}\f{users}", now_s))
+    return replace(cluster, accounting=found)
