@@ -33,7 +33,8 @@ i=0
 hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \\n'; }
 for word in "$@"; do echo "word $i $(hex "$word")."; i=$((i + 1)); done
 echo "env $(hex "$HOSTILE")."
-echo "who ${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
+place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
+echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
 [ "${RANK:-3}" != 3 ] || exit 7
 """
 """What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7."""
