@@ -97,7 +97,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
+        launch=launch_of(settings, caller, fit.layout, arranged=arranged, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),

@@ -3,6 +3,7 @@
 import re
 
 from glaunch.errors import UsageError
+from glaunch.placement.layout import RankLayout
 from glaunch.plan import Launch
 from glaunch.request import Caller
 from glaunch.settings import Settings
@@ -12,10 +13,11 @@ _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.comma
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
-def launch_of(settings: Settings, caller: Caller, *, arranged: bool, is_python: bool) -> Launch:
+def launch_of(settings: Settings, caller: Caller, layout: RankLayout, *, arranged: bool, is_python: bool) -> Launch:
     """The launch form that the settings name, for the caller's program; `is_python`: it is a .py file, run by the caller's interpreter.
 
-    Raises UsageError for what belongs to another form.
+    Raises UsageError for what belongs to another form, or what this one cannot do. **Source** of accelerate's even share:
+    accelerate's utils/launch.py, prepare_multi_gpu_env (num_processes // num_machines).
     """
     form, mpi = settings.text("launch.form"), settings.text("launch.mpi")
     restarts = settings.number("launch.max_restarts")
@@ -26,6 +28,12 @@ def launch_of(settings: Settings, caller: Caller, *, arranged: bool, is_python: 
         )
     if form == "mpi" and not re.fullmatch(r"[a-z][a-z0-9_]*", mpi):
         raise UsageError(f"{settings.where('launch.mpi')}: {mpi!r} is no type of srun --mpi", hint="srun --mpi=list shows them")
+    if form == "accelerate" and layout.last_node_tasks != layout.tasks_per_node:
+        fewer, nodes = layout.tasks_per_node * (layout.nodes - 1), layout.nodes
+        raise UsageError(
+            f"accelerate puts as many ranks on every node, and {layout.tasks} are not {nodes} × {layout.tasks_per_node}",
+            hint=f"-n {fewer} or -n {layout.tasks_per_node * nodes}, or --launcher torchrun",
+        )
     starter: tuple[str, ...] = ()
     if form in _MODULES:
         starter = (caller.program[0], "-m", _MODULES[form]) if is_python else _PROGRAMS[form]
