@@ -12,6 +12,7 @@ from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
+from glaunch.diagnosis.faulty import faulty_nodes
 from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
 from glaunch.follow import Ending, Follower, Pace
@@ -130,6 +131,8 @@ def _follow(world: World, watch: Follower, submission_id: str, signals: SignalsD
     if ending.message:
         talk(ending.message)
     made = _report_at_the_end(world, watch, ending)
+    if made is not None and (faulty := faulty_nodes(made.findings, made.granted)):
+        world.history.note(submission_id, time.time(), faulty=list(faulty))
     if watch.array:
         talk(tasks_in_words(ending.tasks))
     return ending.code, made, ending.told_by

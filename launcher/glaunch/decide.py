@@ -14,6 +14,7 @@ from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
+from glaunch.placement.health import penalties
 from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
@@ -45,10 +46,12 @@ def decide(
     now_s: float,
     held: frozenset[str] = frozenset(),
     model: Model = MappingProxyType({}),
+    failed: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """All that will be submitted, kept under `submission_id` in `folder`.
 
-    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted).
+    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted);
+    `failed`: node → jobs of this user's that it failed lately.
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
@@ -68,7 +71,16 @@ def decide(
     kept = together(request, fit.layout, fabric)
     free = settings.text("placement.powered_down") == "free"
     segmented = request.segment is not None
-    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
+    health = penalties(settings.rows("placement.penalties"), failed, (*fit.nodes, *fit.startable))
+    choice = choose(
+        fabric,
+        fit,
+        settings.text("placement.objective"),
+        kept.groups,
+        powered_down_free=free,
+        segmented=segmented,
+        penalties={one.node: one.points for one in health if one.points},
+    )
     placement, best = choice.free, choice.best_possible
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
@@ -91,6 +103,7 @@ def decide(
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
+        health=health,
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),

@@ -8,7 +8,8 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 from glaunch.errors import DiskError
 from glaunch.talk import talk
 
+FAULTS_S = 7 * 86400.0
+"""A node that failed a job counts as doubtful for so long."""
 HELD_S = 120.0
 """A submission that was never seen running keeps its nodes from this user's next launches for so long."""
 
@@ -40,6 +43,8 @@ class Submission:
     pin: str
     """none, held, lifted or settled (it started on its nodes, or is over)."""
     detail: str = ""
+    faulty: tuple[str, ...] = ()
+    """Nodes that failed it."""
 
 
 class History:
@@ -121,9 +126,17 @@ def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
     changes = {
         key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)
     }
-    if isinstance(event.get("nodes"), list):
-        changes["nodes"] = tuple(event["nodes"])
+    for key in ("nodes", "faulty"):
+        if isinstance(event.get(key), list):
+            changes[key] = tuple(event[key])
     return replace(before, **changes)
+
+
+def failed_jobs(submissions: tuple[Submission, ...], now_s: float) -> Mapping[str, int]:
+    """Node → how many of this user's submissions of the last FAULTS_S seconds it failed."""
+    return Counter(
+        node for submission in submissions if now_s - submission.created_s < FAULTS_S for node in dict.fromkeys(submission.faulty)
+    )
 
 
 def held_nodes(submissions: tuple[Submission, ...], now_s: float) -> frozenset[str]:

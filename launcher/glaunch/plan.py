@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from glaunch.hostlist import expand
+from glaunch.placement.health import Penalty
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost, OrderRow, Placement
@@ -108,6 +109,8 @@ class Plan:
     """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
     on_bad: str = "warn"
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    health: tuple[Penalty, ...] = ()
+    """Free nodes that are taken only where no equally good set has healthier ones."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
     later: Later | None = None
