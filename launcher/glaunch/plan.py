@@ -30,6 +30,8 @@ class Moment:
     """From now, when the last of the jobs on it reaches its time limit."""
     nodes: tuple[str, ...]
     cost: Cost
+    idle_node_s: int = 0
+    """How long its nodes would be kept free until then, all together: those that are free already, and those that come free before it."""
 
 
 @dataclass(frozen=True, slots=True)
