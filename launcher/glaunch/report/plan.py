@@ -21,9 +21,13 @@ _LEAVES_SHOWN = 40
 _PODS_SHOWN = 40
 
 
-def plan_text(plan: Plan, width: int = 80, now_s: float | None = None) -> str:
-    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is."""
-    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), "", *_asked(plan, width), "", *_environment(plan, width)]
+def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbose: bool = False) -> str:
+    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is.
+
+    `verbose`: which free nodes are in doubtful health too.
+    """
+    health = _health(plan, width) if verbose else []
+    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width), "", *_environment(plan, width)]
     notes = [*_notes("note", (*plan.environment.notes, *plan.notes), width), *_notes("warning", plan.warnings, width)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -118,6 +122,18 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += slurm_choice(plan, width, now_s)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
+
+
+def _health(plan: Plan, width: int) -> list[str]:
+    """Free nodes that are taken only where no set without them is as good, those with the same reason as one list."""
+    alike: dict[tuple[int, str], list[str]] = {}
+    for one in plan.health:
+        alike.setdefault((one.points, one.why), []).append(one.node)
+    lines: list[str] = []
+    for (points, why), nodes in sorted(alike.items(), key=lambda item: -item[0][0]):
+        label = "" if lines else "health"
+        lines += row(label, f"{fold(nodes)}: left alone among equals, {plural(points, 'point')} ({why})", width)
+    return lines
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:
