@@ -47,6 +47,8 @@ class Ask:
     placement: Placement | None
     leaf_of: Mapping[str, str]
     """Node → leaf switch."""
+    preempted: str = ""
+    """By whom the job can be preempted, in words; "" for nobody: a job with listed nodes is never requeued, and would be lost."""
 
 
 def way_of(ask: Ask) -> Way:
@@ -115,22 +117,7 @@ def _against(ask: Ask, way: str) -> str:
     if most and ask.fit.layout.nodes > most:
         return f"{ask.settings.where(f'placement.{way}_max_nodes')} allows {way} up to {plural(most, 'node')}"
     listed = way == "pin" or _lists_spares(ask)
-    return (
-        hindrance(ask.request, listed=listed)
-        or (_preemptible(ask.partition, ask.cluster) if listed else "")
-        or ("" if ask.fit.decided else ask.fit.notes[0])
-    )
-
-
-def _preemptible(partition: Partition, cluster: Cluster) -> str:
-    """A job with listed nodes is never requeued, so one that may be preempted must not have them: it would be lost."""
-    kind = cluster.config.get("PreemptType", "preempt/none")
-    if kind in {"preempt/none", "(null)", ""} or partition.preempt_mode.upper() in {"OFF", "SUSPEND", "GANG,SUSPEND", ""}:
-        return ""
-    if kind == "preempt/partition_prio":
-        highest = max(other.priority_tier for other in cluster.partitions)
-        return "" if partition.priority_tier >= highest else f"jobs of partition {partition.name} can be preempted"
-    return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
+    return hindrance(ask.request, listed=listed) or (ask.preempted if listed else "") or ("" if ask.fit.decided else ask.fit.notes[0])
 
 
 def _pin(ask: Ask, placement: Placement) -> Way:

@@ -10,6 +10,7 @@ from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
@@ -19,7 +20,9 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
-from glaunch.plan import Launch, Option, Plan
+from glaunch.placement.preemption import preemptible
+from glaunch.placement.qos import bounds_of, closed_qos, over_bounds
+from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
@@ -53,9 +56,14 @@ def decide(
     partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
-    time_limit_s, time_why = limit_of(request, origins, partition)
+    bounds = bounds_of(request, cluster, partition)
+    time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = over_limits(fit, partition, time_limit_s)
+    impossible = (
+        closed_qos(request, cluster, partition)
+        or over_limits(fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(bounds, fit, time_limit_s)
+    )
     if impossible is not None and not request.force:
         raise impossible
     kept = together(request, fit.layout, fabric)
@@ -63,7 +71,8 @@ def decide(
     segmented = request.segment is not None
     choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
     placement, best = choice.free, choice.best_possible
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
+    preempted = preemptible(request, partition, cluster, time_limit_s)
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     return Plan(
@@ -86,13 +95,14 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=Launch("srun", caller.program, caller.work_dir, arranged),
+        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
         notes=(
             *kept.notes,
             *_requeues(settings, way),
+            *((cluster.accounting_note,) if cluster.accounting_note else ()),
             *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,

@@ -19,10 +19,12 @@ from typing import Any
 SCHEMA = "glaunch.pyslurm/1"
 
 CONFIG = {
+    "AccountingStorageEnforce": "accounting_storage_enforce",
     "AccountingStorageTRES": "accounting_storage_tres",
     "AccountingStorageType": "accounting_storage_type",
     "ClusterName": "cluster_name",
     "GresTypes": "gres_types",
+    "PreemptExemptTime": "preempt_exempt_time",
     "PreemptMode": "preempt_mode",
     "PreemptType": "preempt_type",
     "PrivateData": "private_data",

@@ -22,6 +22,7 @@ from glaunch.errors import ParseError, UsageError
 from glaunch.hostlist import expand
 from glaunch.job import Job
 from glaunch.parsers.slurm_nodes import SLICE, NodeRow, node_table, parse_state
+from glaunch.units import format_time
 
 SCHEMA = "glaunch.pyslurm/1"
 UNLIMITED = "UNLIMITED"
@@ -160,7 +161,10 @@ def parse_config(text: str) -> Mapping[str, str]:
     if not isinstance(told, dict):
         raise ParseError("pyslurm, config", text, "a configuration")
     written = {name: _written(value) for name, value in told.items()}
-    return MappingProxyType({**written, "PrivateData": written.get("PrivateData") or "none"})
+    for name in ("AccountingStorageEnforce", "PrivateData"):
+        written[name] = written.get(name, "").lower() or "none"
+    written["PreemptExemptTime"] = format_time(int(written.get("PreemptExemptTime") or 0))
+    return MappingProxyType(written)
 
 
 def _written(value: object) -> str:
