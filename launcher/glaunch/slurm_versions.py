@@ -93,6 +93,18 @@ NO_ARBITRARY_IN_BLOCKS = Change(
     "ranks of such a job start in Slurm's own order, and the plan says so",
     "tried on 26.05; CHANGELOG/slurm-26.05.md",
 )
+EXCLUSIVE_APART = Change(
+    (26, 5),
+    "scontrol writes a partition of whole nodes as Exclusive=NODE (or TOPO) OverSubscribe=NO; before: OverSubscribe=EXCLUSIVE",
+    "both are read as a partition of whole nodes",
+    "tried on 26.05.5",
+)
+PATH_WITHOUT_ARGUMENTS = Change(
+    (26, 5),
+    "a job's Command is the path of its script alone, without the script's arguments",
+    "a submission is found again by the path of its script",
+    "tried: 22.05.8 shows the arguments, 26.05.5 does not",
+)
 
 CHANGES = (
     LISTS_SPARES,
@@ -104,5 +116,7 @@ CHANGES = (
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,
+    EXCLUSIVE_APART,
+    PATH_WITHOUT_ARGUMENTS,
 )
 """By version."""
