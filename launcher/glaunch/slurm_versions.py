@@ -105,6 +105,12 @@ NO_ARBITRARY_IN_BLOCKS = Change(
     "ranks of such a job start in Slurm's own order, and the plan says so",
     "tried on 26.05; CHANGELOG/slurm-26.05.md",
 )
+EXCLUSIVE_APART = Change(
+    (26, 5),
+    "scontrol writes a partition of whole nodes as Exclusive=NODE (or TOPO) OverSubscribe=NO; before: OverSubscribe=EXCLUSIVE",
+    "both are read as a partition of whole nodes",
+    "tried on 26.05.5",
+)
 
 CHANGES = (
     LISTS_SPARES,
@@ -118,5 +124,6 @@ CHANGES = (
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,
+    EXCLUSIVE_APART,
 )
 """By version."""
