@@ -13,9 +13,6 @@ from glaunch.errors import GlaunchError, UsageError
 from glaunch.request import Caller, Request
 from glaunch.settings import Settings
 
-SECRET = re.compile(r"(?i)(key|token|secret|passw|credential|authorization|cookie)")
-"""Names of variables whose values are written nowhere."""
-
 
 def user_name() -> str:
     """The name of the user that runs glaunch, or the number where it has none."""
@@ -58,12 +55,6 @@ def here_folder() -> Path:
 def terminal_width() -> int:
     """Columns to write in: the terminal's, at most 100; 80 where there is none."""
     return min(100, shutil.get_terminal_size((80, 24)).columns)
-
-
-def split_secrets(variables: tuple[tuple[str, str], ...]) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
-    """(variables to write into the script, those that travel by the environment alone because their names say they are secrets)."""
-    hidden = {name: value for name, value in variables if SECRET.search(name)}
-    return tuple((name, value) for name, value in variables if name not in hidden), hidden
 
 
 def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> Caller:

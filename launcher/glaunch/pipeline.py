@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of
@@ -31,6 +31,7 @@ from glaunch.rule import Rule
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.units import MIB
+from glaunch.withheld import without_secrets
 
 if TYPE_CHECKING:
     from glaunch.script import Script
@@ -129,19 +130,18 @@ def _slurm_choice(world: World, decided: Plan, fabric: Fabric) -> SlurmChoice:
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:
-    """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
+    """(plan, its texts, the values of its secrets) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
     return decided, script_of(world, decided), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
-    """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
+    """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
     request = with_inherited(request, os.environ)
-    public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
     decided = decide(
-        replace(request, env=public),
+        request,
         world.settings,
         world.rules,
         cluster,
@@ -153,7 +153,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
         model=world.model,
         held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
     )
-    return decided, hidden
+    return without_secrets(decided)
 
 
 def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) -> str:

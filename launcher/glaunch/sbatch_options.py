@@ -8,7 +8,7 @@ from glaunch.plan import Option
 from glaunch.request import Request, asks
 
 SWITCHES = ("exclusive", "requeue")
-TEXTS = ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+TEXTS = ("account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array", "export")
 
 
 def directives(

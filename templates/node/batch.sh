@@ -194,7 +194,8 @@ find_port() { # TRY
 # a "%" or a backslash in the folder's name is not taken for a pattern.
 start() {
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
-        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
+        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} \
+        ${SLURM_STEP_ID:+--overlap} # with "here" in a step, that one holds the cores and waits for this one
     (
         trap - EXIT
         cd "$gl_attempt" || exit 1

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
+from glaunch.request import FIELDS, Request, apart, asks, exporting, read_words, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -57,6 +57,11 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="What the job does in more pods than its size needs: go on, fail, or go back to the queue once.",
     ),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
+    click.option(
+        "--export",
+        metavar="ALL|NONE|NAMES",
+        help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
+    ),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
@@ -130,6 +135,8 @@ def request_from(params: dict[str, Any]) -> Request:
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
+    if params["export"] is not None:
+        request = exporting(request, params["export"])
     for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
         if name in FIELDS and asks(request, name):
             raise UsageError(
