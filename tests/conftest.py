@@ -1,6 +1,14 @@
-"""With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there."""
+"""What holds for every test: none on the real thing is skipped in CI, and none asks a Slurm for what it cannot have.
+
+With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there. A test that needs a newer
+Slurm than this machine's says so, `@pytest.mark.since_slurm("24.05")`, and is deselected here; it runs where `make test-versions` has one.
+The other way round, `@pytest.mark.before_slurm("23.02")`, for what only an older one does.
+"""
 
 import os
+import re
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -13,6 +21,42 @@ if TYPE_CHECKING:
     from glaunch.sandbox.options import SandboxOptions
 
 REAL = ("slurm", "sshd", "ibsim", "browser")
+SBIN = ":/usr/local/sbin:/usr/sbin"
+
+
+def slurm_here() -> tuple[int, int]:
+    """(22, 5) where Debian's Slurm 22.05 is installed; (0, 0) without any."""
+    slurmctld = shutil.which("slurmctld", path=os.environ.get("PATH", os.defpath) + SBIN)
+    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=20).stdout if slurmctld else ""
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is not of the Slurm that is here; without any, all stay (and are skipped with the reason)."""
+    here = slurm_here()
+    if here == (0, 0):
+        return
+    others = [
+        item
+        for item in items
+        if any(here < _version(mark) for mark in item.iter_markers("since_slurm"))
+        or any(here >= _version(mark) for mark in item.iter_markers("before_slurm"))
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+def _version(mark: pytest.Mark) -> tuple[int, int]:
+    year, month = re.fullmatch(r"(\d\d)\.(\d\d)", mark.args[0]).groups()  # type: ignore[union-attr]
+    return int(year), int(month)
+
+
+@pytest.fixture(scope="session")
+def slurm_version() -> tuple[int, int]:
+    """(24, 11) where the real-cluster tests run on Slurm 24.11, for those that expect other words from another version."""
+    return slurm_here()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -57,7 +57,7 @@ def test_a_heavier_node_is_no_spare(site: Site) -> None:
 @pytest.mark.parametrize(
     ("version", "plugin", "arguments", "says"),
     [
-        ((22, 5, 8), "topology/tree", {"switches": "1"}, "which Slurm takes from 23.02 on (here 22.5.8)"),
+        ((22, 5, 8), "topology/tree", {"switches": "1"}, "which Slurm takes from 23.02 on (here 22.05.8)"),
         ((22, 5, 8), "topology/none", {}, "without topology/tree no number of switches"),
         ((24, 5, 0), "topology/block", {"segment": "2"}, "in segments of 2 nodes, each in one block"),
         ((23, 11, 0), "topology/block", {}, "--segment only from 24.05 on (here 23.11.0)"),

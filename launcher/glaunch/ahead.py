@@ -60,16 +60,17 @@ def look_ahead(plan: Plan, objective: str, sight: Sight) -> Later:
     looked_at = _spread(coming)
     found: list[Moment] = []
     best = plan.placement
+    segmented = request.segment is not None
     for end_s in looked_at:
         if _as_good(best, plan.best_possible, objective):
             break
         names = tuple(node for node in after.nodes if node in now or ends.get(node, end_s + 1) <= end_s)
-        placement = place(sight.fabric, _candidates(names, weights), plan.layout.nodes, objective, plan.groups)
+        placement = place(sight.fabric, _candidates(names, weights), plan.layout.nodes, objective, plan.groups, segmented=segmented)
         if placement is None or not _better(placement, best, objective):
             continue
         # Only what looks better is looked at closely: by then a reservation may be too near for the job's time limit.
         names = tuple(node for node in fit(freed(sight.cluster, ends, end_s), max(end_s, now_s), frozenset()).nodes if node in names)
-        placement = place(sight.fabric, _candidates(names, weights), plan.layout.nodes, objective, plan.groups)
+        placement = place(sight.fabric, _candidates(names, weights), plan.layout.nodes, objective, plan.groups, segmented=segmented)
         if placement is not None and _better(placement, best, objective):
             best = placement
             found.append(Moment(max(end_s - now_s, 0), placement.nodes, placement.cost))

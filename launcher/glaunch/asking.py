@@ -14,12 +14,9 @@ from glaunch.plan import Option
 from glaunch.request import Request
 from glaunch.sbatch_options import hindrance
 from glaunch.settings import Settings, placing
+from glaunch.slurm_versions import LISTS_SPARES, SEGMENTS, version_text
 from glaunch.units import format_span, parse_time_s, plural
 
-LISTS_SPARES = (23, 2)
-"""From this version on `--nodelist` may name more nodes than the job takes. **Source:** 22.05.8 refuses it: tried."""
-SEGMENTS = (24, 5)
-"""The first version with `--segment`. **Source:** sbatch(1) of 24.05."""
 SWITCH_WAIT_S = 300
 """What caps the wait of `--switches` where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=max_switch_wait."""
 SPARES_PART = 8
@@ -50,6 +47,8 @@ class Ask:
     placement: Placement | None
     leaf_of: Mapping[str, str]
     """Node → leaf switch."""
+    preempted: str = ""
+    """By whom the job can be preempted, in words; "" for nobody: a job with listed nodes is never requeued, and would be lost."""
 
 
 def way_of(ask: Ask) -> Way:
@@ -118,22 +117,7 @@ def _against(ask: Ask, way: str) -> str:
     if most and ask.fit.layout.nodes > most:
         return f"{ask.settings.where(f'placement.{way}_max_nodes')} allows {way} up to {plural(most, 'node')}"
     listed = way == "pin" or _lists_spares(ask)
-    return (
-        hindrance(ask.request, listed=listed)
-        or (_preemptible(ask.partition, ask.cluster) if listed else "")
-        or ("" if ask.fit.decided else ask.fit.notes[0])
-    )
-
-
-def _preemptible(partition: Partition, cluster: Cluster) -> str:
-    """A job with listed nodes is never requeued, so one that may be preempted must not have them: it would be lost."""
-    kind = cluster.config.get("PreemptType", "preempt/none")
-    if kind in {"preempt/none", "(null)", ""} or partition.preempt_mode.upper() in {"OFF", "SUSPEND", "GANG,SUSPEND", ""}:
-        return ""
-    if kind == "preempt/partition_prio":
-        highest = max(other.priority_tier for other in cluster.partitions)
-        return "" if partition.priority_tier >= highest else f"jobs of partition {partition.name} can be preempted"
-    return "jobs can be preempted here by QOS, and a pinned job could not be requeued"
+    return hindrance(ask.request, listed=listed) or (ask.preempted if listed else "") or ("" if ask.fit.decided else ask.fit.notes[0])
 
 
 def _pin(ask: Ask, placement: Placement) -> Way:
@@ -156,7 +140,7 @@ def _plugin(ask: Ask) -> str:
 
 
 def _lists_spares(ask: Ask) -> bool:
-    return ask.cluster.slurm_version >= LISTS_SPARES and "block" not in _plugin(ask)
+    return LISTS_SPARES.there(ask.cluster.slurm_version) and "block" not in _plugin(ask)
 
 
 def _prefer(ask: Ask, placement: Placement) -> Way:
@@ -167,7 +151,7 @@ def _prefer(ask: Ask, placement: Placement) -> Way:
         why = f"among the best {plural(len(placement.nodes), 'node')}{words}, if it starts within {_patience_s(ask)} s, else Slurm chooses"
         nodes = tuple(natural_order((*placement.nodes, *more)))
         return Way("prefer", why, _listed(nodes, "the best set, with spares,"))
-    version = ".".join(map(str, ask.cluster.slurm_version))
+    version = version_text(ask.cluster.slurm_version)
     if "block" in _plugin(ask):
         return _segments(ask, placement, version)
     if not placement.leaves or "tree" not in (_plugin(ask) or "tree"):
@@ -183,7 +167,7 @@ def _prefer(ask: Ask, placement: Placement) -> Way:
 
 def _segments(ask: Ask, placement: Placement, version: str) -> Way:
     """Under topology/block a list of nodes that crosses a block's border is refused; segments are what it knows."""
-    if ask.cluster.slurm_version < SEGMENTS:
+    if not SEGMENTS.there(ask.cluster.slurm_version):
         return Way("order", f"topology/block takes no list of nodes here, and --segment only from 24.05 on (here {version})")
     size = gcd(*(count for _, count in placement.leaves)) if placement.leaves else 1
     asked = ask.request.segment

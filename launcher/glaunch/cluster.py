@@ -8,6 +8,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from glaunch.accounting import Accounting
+
 IntArray = npt.NDArray[np.int64]
 HIDDEN = "HIDDEN"
 """The state, none of Slurm's, of a node that Slurm does not show."""
@@ -133,6 +135,8 @@ class Partition:
     """ReqResv=YES: only jobs with a --reservation may run here."""
     priority_tier: int = 1
     """Jobs of a higher tier may preempt those of a lower one (preempt/partition_prio)."""
+    qos: str = ""
+    """The QOS whose limits the partition has; "" for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +168,9 @@ class Cluster:
     reservations: tuple[Reservation, ...]
     config: Mapping[str, str]
     """`scontrol show config`, keys as Slurm writes them; empty where it was not asked."""
+    accounting: Accounting | None = None
+    """What accounting allows this user; None where there is none, or where it did not answer (`accounting_note` says so)."""
+    accounting_note: str = ""
 
     def partition(self, name: str) -> Partition | None:
         """The partition of that name."""

@@ -1,13 +1,16 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from glaunch.asking import Ask, Way, parse_wait, way_of
+from glaunch.block_rule import block_rule, tops
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
@@ -17,12 +20,15 @@ from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
-from glaunch.plan import Launch, Option, Plan
+from glaunch.placement.preemption import preemptible
+from glaunch.placement.qos import bounds_of, closed_qos, over_bounds
+from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
+from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
 from glaunch.tuning import Environment, tune
 from glaunch.units import format_time, plural
 
@@ -50,16 +56,23 @@ def decide(
     partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
-    time_limit_s, time_why = limit_of(request, origins, partition)
+    bounds = bounds_of(request, cluster, partition)
+    time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = over_limits(fit, partition, time_limit_s)
+    impossible = (
+        closed_qos(request, cluster, partition)
+        or over_limits(fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(bounds, fit, time_limit_s)
+    )
     if impossible is not None and not request.force:
         raise impossible
     kept = together(request, fit.layout, fabric)
     free = settings.text("placement.powered_down") == "free"
-    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free)
+    segmented = request.segment is not None
+    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
     placement, best = choice.free, choice.best_possible
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of))
+    preempted = preemptible(request, partition, cluster, time_limit_s)
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     return Plan(
@@ -82,13 +95,14 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=Launch("srun", caller.program, caller.work_dir, arranged),
+        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=(*_warnings(fabric, placement, impossible), *_vain(request, fabric, best)),
+        warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
         notes=(
             *kept.notes,
             *_requeues(settings, way),
+            *((cluster.accounting_note,) if cluster.accounting_note else ()),
             *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
@@ -109,8 +123,8 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
 
 
 def _takes_an_order(cluster: Cluster) -> bool:
-    """Whether this Slurm starts ranks in an order of one's own. **Source:** tried on 26.05: topology/block refuses it."""
-    return not ("block" in cluster.config.get("TopologyPlugin", "") and cluster.slurm_version >= (26, 5))
+    """Whether this Slurm starts ranks in an order of one's own."""
+    return not ("block" in cluster.config.get("TopologyPlugin", "") and NO_ARBITRARY_IN_BLOCKS.there(cluster.slurm_version))
 
 
 def _directives(
@@ -182,6 +196,20 @@ def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits
     return tuple(warnings)
 
 
+def _apart(fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
+    """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
+    n = fit.layout.nodes
+    if best is not None or n > len(fit.could_ever) or not fit.decided:
+        return ()
+    top_of = tops(fabric, n)
+    held = Counter(top_of[fabric.leaf_of[node]] for node in fit.could_ever if node in fabric.leaf_of)
+    most, where = max(((count, name) for name, count in held.items()), default=(0, ""))
+    has = f"; the most has {where}: {most}" if most else ""
+    if block_rule(fabric, n) is not None:
+        return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
+    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
+
+
 def _requeues(settings: Settings, way: Way) -> tuple[str, ...]:
     """That a pinned job is not requeued, where it was asked to be."""
     listed = any(option.name == "nodelist" for option in way.arguments)
@@ -215,7 +243,10 @@ def _notes(request: Request, fit: Eligible, placement: Placement | None, arrange
         return tuple(notes)
     if placement is None:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
-        notes.append(f"{free} of {plural(layout.nodes, 'node')} free now: submitted all the same, it starts when Slurm finds the rest")
+        some = f"{free} of {plural(layout.nodes, 'node')} free now"
+        if free >= layout.nodes:
+            some = f"{free} nodes are free now, but not {layout.nodes} that lie together"
+        notes.append(f"{some}: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
             notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
         if fit.soonest_limit_s:

@@ -18,6 +18,7 @@ from glaunch.parsers.slurm_config import parse_config
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.past_jobs import PastJobs
 from glaunch.pipeline import World
+from glaunch.slurm_versions import TOPOLOGY_YAML
 
 SCONTROL = "scontrol show topology"
 
@@ -75,7 +76,7 @@ def _beside(conf: Path, capture: Path | None) -> dict[str, Path]:
 
 def _counting(beside: dict[str, Path], version: tuple[int, ...]) -> tuple[str, ...]:
     """The one of the files that Slurm reads."""
-    order = ("topology.yaml", "topology.conf") if version[:2] >= (25, 5) else ("topology.conf",)
+    order = ("topology.yaml", "topology.conf") if TOPOLOGY_YAML.there(version) else ("topology.conf",)
     return tuple(name for name in order if name in beside)[:1]
 
 

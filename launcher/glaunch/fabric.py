@@ -7,6 +7,7 @@ from functools import cached_property
 from math import prod
 from types import MappingProxyType
 
+from glaunch.block_tree import parents_of_blocks
 from glaunch.errors import UsageError
 from glaunch.hostlist import natural_key
 from glaunch.network import Network
@@ -69,7 +70,7 @@ class Fabric:
     """A forest of switches, each tree an island: nothing is known to join two of them.
 
     `source` says where it was seen; `flat` that no topology is known and one switch was made up; `notes` what a person should know
-    about it (nodes that no switch names, blocks without anything above them).
+    about it (nodes that no switch names, blocks of which nobody says how they are joined).
     A node that stands under several leaves counts under the first.
     """
 
@@ -149,9 +150,11 @@ class Fabric:
 
     @cached_property
     def blocks_alone(self) -> bool:
-        """True where the switches are the blocks and nothing is above them: of a topology of blocks, no tree is known."""
-        leaves = {(switch.name, switch.nodes) for switch in self.switches if switch.parent is None}
-        return bool(leaves) and len(leaves) == len(self.switches) and leaves == {(block.name, block.nodes) for block in self.blocks}
+        """True where the switches are the blocks and what Slurm puts above them: of a topology of blocks, no tree is known."""
+        blocks = {block.name: block.nodes for block in self.blocks}
+        if not blocks or {switch.name: switch.nodes for switch in self.switches if switch.tier == 0} != blocks:
+            return False
+        return {switch.name: switch.parent for switch in self.switches} == parents_of_blocks(tuple(blocks), self.block_sizes)
 
     @cached_property
     def tiers(self) -> int:

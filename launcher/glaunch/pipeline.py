@@ -16,9 +16,9 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, stat
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of
-from glaunch.errors import UsageError
+from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
-from glaunch.gateways.kept import Kept, read_cluster
+from glaunch.gateways.kept import Kept, read_cluster, with_accounting
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, held_nodes
 from glaunch.inherited import with_inherited
@@ -140,20 +140,29 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     request = with_inherited(request, os.environ)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
-    decided = decide(
-        request,
-        world.settings,
-        world.rules,
-        cluster,
-        fabric,
-        caller,
-        submission_id=submission_id,
-        folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
-        now_s=cluster.taken_at_s,
-        model=world.model,
-        held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
-    )
-    return without_secrets(decided)
+
+    anew = False
+    while True:
+        seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
+        try:
+            decided = decide(
+                request,
+                world.settings,
+                world.rules,
+                seen,
+                fabric,
+                caller,
+                submission_id=submission_id,
+                folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
+                now_s=cluster.taken_at_s,
+                model=world.model,
+                held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
+            )
+            return without_secrets(decided)
+        except NeverFits:
+            if anew or seen.accounting is None:
+                raise
+            anew = True  # nobody is refused by a limit that was kept, and may have changed since
 
 
 def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) -> str:

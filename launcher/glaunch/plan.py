@@ -63,10 +63,18 @@ class Launch:
     """How the ranks are started. `argv` is the program as each rank runs it: ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3")."""
 
     form: str
+    """srun, torchrun, mpi, accelerate or exec: `templates/node/form-NAME.sh` does it."""
     argv: tuple[str, ...]
     work_dir: str
     arranged: bool = True
     """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
+    starter: tuple[str, ...] = ()
+    """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
+
+    Where srun or mpirun starts them, the options alone.
+    """
+    mpi: str = ""
+    """For the form mpi: auto, mpirun, or a type that srun --mpi takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from glaunch.settings import Value
 
 FABRIC_CLASSES = ("none", "infiniband", "roce", "slingshot", "efa", "gib", "tcpx", "fastrak", "ethernet")
+LAUNCH_FORMS = ("srun", "torchrun", "mpi", "accelerate", "exec")
 
 TAKES = MappingProxyType(
     {
@@ -70,6 +71,15 @@ _KEYS = (
     Key("python", "path", "python3", "What runs a .py file: a name that the caller's PATH finds, or a path that every node has.",
         per_partition=False),
     Key("sbatch", "table", _EMPTY, "More sbatch options for every job: long name without dashes, value (empty for a switch)."),
+    Key("launch.form", "text", "srun",
+        "What starts the ranks: srun, torchrun or accelerate (one a node), mpi (one MPI job), or exec (the program itself; it runs once).",
+        LAUNCH_FORMS),
+    Key("launch.mpi", "text", "auto",
+        "For mpi: a type of `srun --mpi=list` (pmix, pmi2, cray_shasta, …), mpirun (Open MPI's), or auto: pmix where srun has it, "
+        "else mpirun, else pmi2."),
+    Key("launch.options", "words", (),
+        "More options for what starts the ranks (srun, torchrun, mpirun or accelerate), word by word: [--cpu-bind=cores]."),
+    Key("launch.max_restarts", "number", 0, "For torchrun: how often ranks are started again after one of them failed.", most=1000),
     Key("rundir.path", "path", "glaunch-jobs", "Where the folders of jobs are made; relative: below the submit folder. Nodes must see it.",
         per_partition=False),
     Key("rundir.shared", "paths", (), "Paths that every node sees: no warning below them.",

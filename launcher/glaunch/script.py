@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
-from glaunch.plan import Plan
+from glaunch.plan import Launch, Plan
+from glaunch.schema import LAUNCH_FORMS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -82,6 +83,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             unset=plan.environment.unset,
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
+            launch=plan.launch,
             form="planned" if plan.launch.arranged and plan.order else "slurm",
             before_limit_s=gathering.before_limit_s,
             gather_s=gathering.timeout_s,
@@ -91,10 +93,9 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
         )
     )
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
-    node_files = tuple(sorted((path, body) for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh")))
     switches = "".join("\t".join(path) + "\n" for path in plan.paths)
     tables = (("order.tsv", order), ("switches.tsv", switches))
-    return Script((*node_files, ("command.sh", _command(plan)), *tables, ("job.sbatch", text)))
+    return Script((*_node_files(plan.launch, templates), *_commands(plan.launch), *tables, ("job.sbatch", text)))
 
 
 def quote(text: str) -> str:
@@ -102,10 +103,26 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def _command(plan: Plan) -> str:
-    """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job."""
-    words = "".join(f" \\\n    {_shell(word)}" for word in plan.launch.argv)
-    return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+def _node_files(launch: Launch, templates: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What runs on the nodes, as it is. Of the launch forms only this one's, under a name that all of them have."""
+    forms = {f"node/form-{name}.sh": name for name in LAUNCH_FORMS}
+    files = {path: body for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh") and path not in forms}
+    files["node/form.sh"] = templates[f"node/form-{launch.form}.sh"]
+    return tuple(sorted(files.items()))
+
+
+def _commands(launch: Launch) -> tuple[tuple[str, str], ...]:
+    """The program as a file that task.sh reads, and what starts a node's ranks as one for agent.sh.
+
+    Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
+    """
+    what = "What runs, once" if launch.form == "exec" else "What every rank runs"
+    program = ("command.sh", f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}")
+    return (program, ("starter.sh", f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"))
+
+
+def _words(argv: tuple[str, ...]) -> str:
+    return "set --" + "".join(f" \\\n    {_shell(word)}" for word in argv) + "\n"
 
 
 def _check(plan: Plan, gathering: Gathering) -> None:

@@ -27,6 +27,7 @@ def two_jobs(ada: User) -> Iterator[User]:
     ada.box.exec(["scancel", "--user=root"])
 
 
+@pytest.mark.before_slurm("23.02")
 def test_prefer_asks_2205_for_leaf_switches_and_says_why_not_for_a_list(ada: User) -> None:
     done = ada.glaunch("./prog.sh", "-N", "6", "--ntasks-per-node", "1", "--place", "prefer")
     assert done.code == 0, done.stderr
@@ -107,10 +108,31 @@ def accounted(sandboxes: Callable[..., Sandbox]) -> User:
 
 
 def test_what_can_be_preempted_is_not_pinned(accounted: User) -> None:
-    done = accounted.glaunch("./prog.sh", "-N", "2", "--ntasks-per-node", "1")
+    done = accounted.glaunch("./prog.sh", "-N", "2", "--ntasks-per-node", "1", "--qos", "spare")
     assert done.code == 0, done.stderr
-    assert "jobs can be preempted here by QOS, and a pinned job could not be requeued" in done.stderr
+    assert "jobs of QOS spare can be preempted by those of QOS normal" in done.stderr
     assert accounted.job(job_id_of(done))["ReqNodeList"] == "(null)"
+    normal = accounted.glaunch("./prog.sh", "-N", "2", "--ntasks-per-node", "1")
+    assert normal.code == 0, normal.stderr
+    assert accounted.job(job_id_of(normal))["ReqNodeList"] != "(null)"
+
+
+def test_what_a_qos_can_never_run_is_refused_before_slurm_is_asked(accounted: User) -> None:
+    five = accounted.glaunch("plan", "./prog.sh", "-N", "5", "--qos", "small")
+    assert five.code == 1
+    assert "QOS small allows a job node=4 (MaxTRESPerJob); this job has 5, which would wait for ever" in five.stderr
+    assert "-n 32 (4 nodes)" in five.stderr
+    assert accounted.glaunch("plan", "./prog.sh", "-N", "5", "--qos", "small", "--force").code == 0
+    assert (
+        "QOS none is not known here; you have: normal, small, spare" in accounted.glaunch("plan", "./prog.sh", "-N1", "--qos=none").stderr
+    )
+    try:
+        accounted.box.exec(["sacctmgr", "-i", "modify", "qos", "small", "set", "MaxTRESPerJob=node=8", "MaxWall=30:00"])
+        raised = accounted.glaunch("plan", "./prog.sh", "-N", "5", "--qos", "small")
+        assert raised.code == 0, "a limit that was kept refuses nobody"
+        assert "00:30:00 (QOS small: MaxWall; -t asks for less)" in raised.stdout
+    finally:
+        accounted.box.exec(["sacctmgr", "-i", "modify", "qos", "small", "set", "MaxTRESPerJob=node=4", "MaxWall=-1"])
 
 
 def test_where_jobs_and_nodes_are_private_it_still_plans(sandboxes: Callable[..., Sandbox]) -> None:

@@ -1,19 +1,23 @@
 """Kept answers, captures, and other names for people and machines."""
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glaunch.cluster import Cluster
 from glaunch.errors import SlurmError, UsageError
 from glaunch.gateways.capture import Recorded, read_capture, record, replay, taken_at_s, write_capture
-from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster
+from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster, with_accounting
 from glaunch.gateways.mask import Mask
 from glaunch.gateways.process import Completed
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
 from glaunch.hostlist import expand
+from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
 from glaunch.placement.eligible import eligible
 from glaunch.placement.partition import choose_partition
 from glaunch.request import Request
@@ -188,3 +192,53 @@ def test_a_capture_says_what_it_lacks(tmp_path: Path) -> None:
     gateway = SlurmCommands(replay(DEMO), environ={})
     with pytest.raises(SlurmError, match="has no answer of: sbatch"):
         gateway.submit("/x")
+
+
+def accounting_of(folder: Path, answers: list[Completed], **config: str) -> tuple[list[Cluster], list[tuple[str, ...]]]:
+    """The cluster with its accounting, asked for four times (the third one anew), and what was asked."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(argv: Sequence[str], stdin: str, timeout_s: float) -> Completed:
+        asked.append(tuple(argv))
+        return answers[min(len(asked), len(answers)) - 1]
+
+    plain = replace(
+        read_cluster(SlurmCommands(replay(DEMO)), 5.0)[0],
+        config={"AccountingStorageType": "accounting_storage/slurmdbd", "AccountingStorageEnforce": "limits", **config},
+    )
+    kept = Kept(folder / "kept", environ=conf(folder))
+    seen = [
+        with_accounting(plain, SlurmCommands(run), "ada", now_s, kept, anew=anew)
+        for now_s, anew in ((0.0, False), (9.0, False), (10.0, True), (311.0, False))
+    ]
+    return seen, asked
+
+
+def test_accounting_is_asked_once_an_hour_and_before_a_refusal(tmp_path: Path) -> None:
+    qos, user = "|".join(QOS_FIELDS), "|".join(USER_FIELDS)
+    done = [Completed((), 0, f"{qos}\nnormal{'|' * (len(QOS_FIELDS) - 1)}\n", ""), Completed((), 0, f"{user}\n", "")]
+    seen, asked = accounting_of(tmp_path, done * 2)
+    assert all(one.accounting is not None and list(one.accounting.qos) == ["normal"] for one in seen)
+    assert [argv[:4] for argv in asked] == [("sacctmgr", "-P", "show", "qos"), ("sacctmgr", "-P", "show", "user")] * 2
+    assert "name=ada" in asked[1]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Completed(("sacctmgr",), 1, "", "sacctmgr: error: slurm_persist_conn_open: Connection refused"),
+        Completed(("sacctmgr",), None, "", ""),
+        Completed(("sacctmgr",), 0, "Name\nnormal\n", ""),
+        Completed(("sacctmgr",), 1, "", "You are not running a supported accounting_storage plugin"),
+    ],
+)
+def test_a_database_that_does_not_answer_is_a_note_and_left_alone(tmp_path: Path, answer: Completed) -> None:
+    seen, asked = accounting_of(tmp_path, [answer])
+    assert all(one.accounting is None and one.accounting_note.startswith("what your account and QOS allow is not known: ") for one in seen)
+    assert {argv[3] for argv in asked[:2]} == {"qos", "user"}
+    assert len(asked) == 4, "once, and once more five minutes later"
+
+
+def test_nobody_is_asked_where_nothing_is_enforced(tmp_path: Path) -> None:
+    assert accounting_of(tmp_path, [], AccountingStorageEnforce="associations")[1] == []
+    assert accounting_of(tmp_path, [], AccountingStorageType="accounting_storage/none")[1] == []

@@ -44,6 +44,9 @@ class Jobs:
         more: Sequence[Option] = (),
         variables: Sequence[Variable] = (),
         work_dir: str = "/home/ada",
+        form: str = "srun",
+        options: Sequence[str] = (),
+        mpi: str = "auto",
     ) -> Path:
         """Write a submission's folder as glaunch does; its path out here."""
         name = name or f"job{next(self.number)}"
@@ -57,6 +60,9 @@ class Jobs:
             more=more,
             variables=variables,
             work_dir=work_dir,
+            form=form,
+            options=options,
+            mpi=mpi,
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})

@@ -142,7 +142,7 @@ def test_ten_thousand_nodes_are_read_at_once() -> None:
 
 
 @pytest.mark.skipif(not CAPTURES, reason="no captures of other Slurm versions here")
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}" if isinstance(path, Path) else "none")
 def test_other_versions(capture: Path) -> None:
     nodes = parse_nodes((capture / "scontrol-show-node-d-oneliner.txt").read_text())
     assert nodes.names == tuple(f"n{number}" for number in range(1, 9))

@@ -95,7 +95,7 @@ def test_config_and_version() -> None:
 
 
 @pytest.mark.skipif(not CAPTURES, reason="no captures of other Slurm versions here")
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: f"{path.parent.name}-{path.name}" if isinstance(path, Path) else "none")
 def test_other_versions(capture: Path) -> None:
     batch, small = parse_partitions((capture / "scontrol-show-partition-oneliner.txt").read_text())
     assert (batch.name, batch.default, batch.max_time_s, len(batch.nodes)) == ("batch", True, 3600, 8)

@@ -1,10 +1,12 @@
 """scontrol show topology and topology.conf, as Slurm prints and takes them."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from glaunch.block_tree import parents_of_blocks
 from glaunch.errors import ParseError
 from glaunch.fabric import Fabric, Switch
 from glaunch.parsers.slurm_topology import parse_topology, parse_topology_conf
@@ -113,16 +115,45 @@ def test_no_topology(text: str) -> None:
     assert parse_topology(text, where="scontrol") is None
 
 
-def test_blocks_stand_alone() -> None:
+def test_blocks_hang_on_one_network() -> None:
     fabric = scontrol(
-        "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
         "BlockName=b2 BlockIndex=1 Nodes=n[3-4]\n"
+        "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
         "BlockName=spare BlockIndex=2 Nodes= BlockSize=2\n"
         "AggregatedBlock=b[1-2] BlockIndex=4 Nodes=n[1-4] BlockSize=4\n"
     )
-    assert fabric.switches == (Switch("b1", 0, None, ("n1", "n2")), Switch("b2", 0, None, ("n3", "n4")), Switch("spare", 0, None))
+    assert fabric.switches == (
+        Switch("b1", 0, "b[1-2]", ("n1", "n2")),
+        Switch("b2", 0, "b[1-2]", ("n3", "n4")),
+        Switch("spare", 0, "blocks"),
+        Switch("b[1-2]", 1, "blocks"),
+        Switch("blocks", 2, None),
+    )
+    assert fabric.blocks_alone
     assert "block" in fabric.notes[0]
     assert not fabric.flat
+    assert (fabric.hops("n1", "n2"), fabric.hops("n1", "n4")) == (1, 3)
+    assert scontrol("BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n").roots == ("b1",)
+
+
+@pytest.mark.parametrize(
+    ("count", "sizes", "above"),
+    [
+        (4, (2, 4), ("b[1-2]", "b[3-4]", "blocks")),
+        (4, (), ("blocks",)),
+        (4, (2,), ("blocks",)),
+        (4, (2, 5), ("blocks",)),
+        (4, (2, 8), ("b[1-4]",)),
+        (4, (2, 4, 8, 16, 32), ("b[1-2]", "b[3-4]", "b[1-4]")),
+        (3, (1, 2, 4), ("b[1-2]", "b[1-3]")),
+        (7, (18, 36, 72), ("b[1-2]", "b[3-4]", "b[5-6]", "b[1-4]", "b[5-7]", "blocks")),
+    ],
+)
+def test_aggregated_blocks_are_those_that_slurm_makes(count: int, sizes: tuple[int, ...], above: tuple[str, ...]) -> None:
+    names = [f"b{number}" for number in range(1, count + 1)]
+    parents = parents_of_blocks(names, sizes)
+    assert tuple(parents) == (*names, *above)
+    assert [name for name, parent in parents.items() if parent is None] == [above[-1]]
 
 
 def test_rings_and_tori_are_flat_and_say_so() -> None:
@@ -236,7 +267,7 @@ def test_every_capture_is_read() -> None:
     leaves = ("leaf1", "leaf2", "leaf3", "leaf4")
     blocks = ("b1", "b2", "b3", "b4")
     assert set(shapes["tree"]) == {(("spine1",), leaves, 2)}
-    assert set(shapes["block"]) == {(blocks, blocks, 1)}
+    assert set(shapes["block"]) == {(("blocks",), blocks, 3)}
 
 
 def test_every_release_in_the_corpus_is_read() -> None:
@@ -252,7 +283,10 @@ def test_every_release_in_the_corpus_is_read() -> None:
             continue
         assert fabric is not None
         if scenario == "block":
-            assert fabric.roots == fabric.leaves == ("b1", "b2", "b3", "b4", "rackA", "rackB", "rackC")
+            assert set(fabric.leaves) == {"b1", "b2", "b3", "b4", "rackA", "rackB", "rackC"}
+            assert len(fabric.roots) == 1
+            said = re.findall(r"AggregatedBlock=(\S+)", path.read_text())
+            assert not said or {switch.name for switch in fabric.switches if switch.tier and switch.name != "blocks"} == set(said)
         else:
             assert fabric.roots == ("island1", "root")
             assert fabric.leaves == ("island1", "leaf01", "leaf02", "leaf03", "leafr0", "leafr1")

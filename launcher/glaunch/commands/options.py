@@ -40,6 +40,14 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; prefer: them or as good ones; "
         "order: Slurm picks, glaunch orders.",
     ),
+    click.option(
+        "--launcher",
+        type=click.Choice(KEYS["launch.form"].choices),
+        help="What starts the ranks: srun (a task each), torchrun or accelerate (one a node), mpi (one MPI job), exec (the program itself: "
+        "it runs once).",
+    ),
+    click.option("--launcher-option", multiple=True, metavar="WORD", help="One more option for the launcher itself (repeatable)."),
+    click.option("--max-restarts", type=click.IntRange(0), metavar="N", help="torchrun starts failed ranks again, so often."),
     click.option("--wait-for-leaves", metavar="N[@TIME]", help="Let Slurm wait for nodes on at most N leaf switches (its --switches)."),
     click.option(
         "--objective",
@@ -114,8 +122,15 @@ class LaunchCommand(click.Command):
 
 def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
-    named = {"placement.mode": "place", "placement.objective": "objective", "placement.on_bad": "on_bad_placement"}
-    return {key: (params[name], f"--{name.replace('_', '-')}") for key, name in named.items() if params[name]}
+    named = {
+        "launch.form": "launcher",
+        "launch.options": "launcher_option",
+        "launch.max_restarts": "max_restarts",
+        "placement.mode": "place",
+        "placement.objective": "objective",
+        "placement.on_bad": "on_bad_placement",
+    }
+    return {key: (params[name], f"--{name.replace('_', '-')}") for key, name in named.items() if params[name] not in {None, ()}}
 
 
 def request_from(params: dict[str, Any]) -> Request:

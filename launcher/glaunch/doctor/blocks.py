@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from glaunch.diagnosis.finding import Finding
 from glaunch.doctor.checkup import Checkup
 from glaunch.fabric import Block, Fabric
+from glaunch.slurm_versions import UNFILLED_BLOCKS
 from glaunch.units import plural
 
 MAX_DOUBLINGS = 15
@@ -18,8 +19,7 @@ def block_findings(checkup: Checkup) -> Iterator[Finding]:
     for fabric in checkup.written:
         if fabric.block_sizes:
             yield from _sizes(checkup, fabric)
-            # Slurm 25.05 and later takes blocks that are not full; of an unknown one nothing is said.
-            if version and version[:2] < (25, 5):
+            if version and not UNFILLED_BLOCKS.there(version):  # of an unknown one nothing is said
                 yield from _small(checkup, fabric, known)
 
 

@@ -7,13 +7,11 @@ from glaunch.cluster import Cluster
 from glaunch.diagnosis.finding import Finding
 from glaunch.doctor.checkup import Checkup, some
 from glaunch.fabric import Fabric
+from glaunch.slurm_versions import RANKS_FOLLOW_SWITCHES, SWITCH_AS_NODE_RANK, TOPOLOGY_YAML, version_text
 from glaunch.units import plural
 
 NO_TOPOLOGY = frozenset({"", "none", "default", "flat"})
 """Plugins that place by no topology: `none` up to 23.02, `default` up to 24.11, then `flat`. **Source:** slurm.conf(5), TopologyPlugin."""
-YAML_SINCE = (25, 5)
-RANKS_SINCE, RANKS_UNTIL = (23, 2), (26, 5)
-"""Releases in which SwitchAsNodeRank is there and is not the default. **Source:** slurm.conf(5), TopologyParam."""
 CONFIG = "scontrol show config"
 
 
@@ -24,7 +22,7 @@ def scheduling_findings(checkup: Checkup) -> Iterator[Finding]:
         return
     yield from _shadowed(checkup, cluster)
     plugin = checkup.config("TopologyPlugin").lower().removeprefix("topology/")
-    by_yaml = "topology.yaml" in checkup.beside and cluster.slurm_version[:2] >= YAML_SINCE
+    by_yaml = "topology.yaml" in checkup.beside and TOPOLOGY_YAML.there(cluster.slurm_version)
     if cluster.config and plugin in NO_TOPOLOGY and not by_yaml:
         yield from _ignored(checkup)
     elif checkup.slurm is not None and not checkup.slurm.flat:
@@ -37,8 +35,8 @@ def _shadowed(checkup: Checkup, cluster: Cluster) -> Iterator[Finding]:
     conf, yaml = (checkup.beside.get(name) for name in ("topology.conf", "topology.yaml"))
     if conf is None or yaml is None:
         return
-    version = ".".join(f"{part:02d}" for part in cluster.slurm_version[:2])
-    unread, read = (conf, yaml) if cluster.slurm_version[:2] >= YAML_SINCE else (yaml, conf)
+    version = version_text(cluster.slurm_version[:2])
+    unread, read = (conf, yaml) if TOPOLOGY_YAML.there(cluster.slurm_version) else (yaml, conf)
     yield checkup.finding(
         "GL432",
         "warning",
@@ -87,7 +85,9 @@ def _weights(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Fin
 
 def _order(checkup: Checkup, cluster: Cluster, fabric: Fabric) -> Iterator[Finding]:
     """Slurm numbers a job's nodes as slurm.conf lists them; ranks that follow are neighbours only where that follows the leaves."""
-    if not RANKS_SINCE <= cluster.slurm_version[:2] < RANKS_UNTIL or "switchasnoderank" in checkup.parameters("TopologyParam"):
+    version = cluster.slurm_version
+    can = SWITCH_AS_NODE_RANK.there(version) and not RANKS_FOLLOW_SWITCHES.there(version)
+    if not can or "switchasnoderank" in checkup.parameters("TopologyParam"):
         return
     left: dict[str, tuple[str, str]] = {}
     before = leaf_before = ""

@@ -6,11 +6,13 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch.cluster import Cluster, hidden_nodes
+from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.parsers.slurm_accounting import parse_accounting
 from glaunch.parsers.slurm_config import parse_config, parse_version
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_partitions import parse_partitions
@@ -18,6 +20,8 @@ from glaunch.parsers.slurm_reservations import parse_reservations
 
 SCHEMA = "glaunch.kept/1"
 
+ALONE_S = 300.0
+"""A database that did not answer is not asked again for so long."""
 KEPT = ("config", "partitions", "topology", "version")
 """What may be kept for long: what an administrator writes into files, not what jobs change."""
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
@@ -127,6 +131,36 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
         config=config,
     )
     return cluster, answers["topology"].text
+
+
+def with_accounting(
+    cluster: Cluster, gateway: SlurmCommands, user: str, now_s: float, kept: Kept | None = None, *, anew: bool = False
+) -> Cluster:
+    """The cluster with what accounting allows this user: asked only where a slurmdbd enforces limits or QOS, or QOS preempt each other.
+
+    No RPC to the controller; kept as long as partitions are. A database that does not answer, or not so that it can be read, is a note and
+    is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
+    """
+    config = cluster.config
+    enforced = set(config.get("AccountingStorageEnforce", "").lower().split(",")) & {"limits", "qos", "safe", "all"}
+    if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
+        return cluster
+    if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
+        return replace(cluster, accounting_note=failed.text)
+    answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
+    try:
+        qos, _, users = answer.text.partition("\f") if answer else ("", "", "")
+        if answer is None:
+            qos, users = gateway.allowance(user)
+        found = parse_accounting(qos, users, cluster.name)
+    except (SlurmError, ParseError) as failure:
+        note = f"what your account and QOS allow is not known: {failure.message}"
+        if kept and kept.keep_s:
+            kept.put("no-allowance", Answer(note, now_s))
+        return replace(cluster, accounting_note=note)
+    if kept and kept.keep_s and answer is None:
+        kept.put("allowance", Answer(f"{qos}\f{users}", now_s))
+    return replace(cluster, accounting=found)
 
 
 def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:

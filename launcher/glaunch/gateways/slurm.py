@@ -37,6 +37,8 @@ _HIDDEN = re.compile(r"slurm_load_node.*Access/permission denied")
 _JOB_ID = re.compile(r"\d+(?:_(?:\d+|\[[\d,%-]+\])|\+\d+)?")
 _ANSWER = re.compile(r"(\d+)(?:;(\S+))?")
 
+ALLOWANCE_TIMEOUT_S = 5.0
+"""A slurmdbd answers in 0.4 s; a plan does not wait for one that does not answer."""
 PAST_TIMEOUT_S = 300.0
 """A month of a busy centre is read from a busy database."""
 
@@ -91,6 +93,20 @@ class SlurmCommands:
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
+
+    def allowance(self, user: str) -> tuple[str, str]:
+        """All QOS, and this user with her associations, from the accounting database (no RPC to the controller), within a short time."""
+        from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
+
+        questions = (
+            ("sacctmgr", "-P", "show", "qos", f"format={','.join(QOS_FIELDS)}"),
+            ("sacctmgr", "-P", "show", "user", f"name={user}", "withassoc", f"format={','.join(USER_FIELDS)}"),
+        )
+        answers = [self._call(self._run, argv, min(ALLOWANCE_TIMEOUT_S, self._timeout_s)) for argv in questions]
+        for done in answers:
+            if done.code != 0 or is_silence(done) or not done.stdout.strip():
+                raise refusal(done, "to show what accounting allows you", ALLOWANCE_TIMEOUT_S)
+        return answers[0].stdout, answers[1].stdout
 
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""

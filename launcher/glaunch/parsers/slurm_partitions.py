@@ -30,6 +30,7 @@ _KEYS = (
     "RootOnly",
     "ReqResv",
     "PriorityTier",
+    "QoS",
 )
 
 
@@ -78,4 +79,5 @@ def _partition(line: str, where: str) -> Partition:
         root_only=found.get("RootOnly") == "YES",
         needs_reservation=found.get("ReqResv") == "YES",
         priority_tier=count_or_none(found.get("PriorityTier", ""), where) or 0,
+        qos=text_of(found.get("QoS", "")),
     )

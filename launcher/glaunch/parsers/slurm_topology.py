@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from glaunch.block_tree import parents_of_blocks
 from glaunch.errors import ParseError, UsageError
 from glaunch.fabric import Block, Fabric, NoTree, build_fabric, flat_fabric
 from glaunch.hostlist import expand
@@ -18,13 +19,14 @@ _SWITCH = re.compile(
 )
 _OTHER = re.compile(r"(?P<kind>\w+)=(?P<name>.+?)(?:\s+(?!Nodes=)\w+=\S*)*(?:\s+Nodes=(?P<nodes>\S*))?(?:\s+\w+=\S*)*")
 _NO_TOPOLOGY = re.compile(r"(scontrol: )?(error: |slurm_load_topo error: )|No topology|Topology information contains no ")
+_BLOCK_INDEX = re.compile(r"\sBlockIndex=(\d+)(?=\s|$)")
 _BLOCK_SIZE = re.compile(r"\sBlockSize=(\d+)(?=\s|$)")
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*("[^"]*"|[^\s"]\S*)(?=\s|$)')
 MAX_INCLUDES = 8
 """How deep files may include each other: more is a circle."""
 _CONF_KEYS = {"switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "blocklevels"}
 
-_BLOCKS_NOTE = "topology/block: each block stands alone, since Slurm does not say how blocks are joined"
+_BLOCKS_NOTE = "topology/block: Slurm does not say how blocks are joined; one more switch is counted for each size of block that is left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +44,8 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
     """The fabric that `scontrol show topology` printed; None when Slurm has no topology (no output, or only its words that say so).
 
     `where` names the text in errors and becomes the fabric's `source`. A line is a leaf when it has no `Switches=`, whatever its
-    `Level`. Lines stand in any order, one record a line or broken before an indented line. Blocks become leaves that nothing joins;
-    rings and tori, whose nearness is no number of switches, one flat switch with a note.
+    `Level`. Lines stand in any order, one record a line or broken before an indented line. Blocks become leaves, with what
+    `parents_of_blocks` puts above them; rings and tori, whose nearness is no number of switches, one flat switch with a note.
 
     Raises ParseError with the line for any other text, for a switch that is named as a child but has no line of its own (what
     `scontrol show topology NAME` prints), for a switch twice, and for switches in a circle.
@@ -52,6 +54,7 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
     sizes: set[int] = set()
     unswitched: dict[str, list[str]] = {}
     above: dict[str, tuple[str, ...]] = {}
+    place: dict[str, int] = {}
     for line_where, record in _records(text, where):
         if record.startswith(("BlockName", "AggregatedBlock")) and (size := _BLOCK_SIZE.search(record)):
             sizes.add(int(size[1]))
@@ -66,6 +69,7 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
                 above[switch["name"]] = nodes
         elif other and other["kind"] == "BlockName":
             lines.append(SwitchLine(line_where, other["name"], _names(other["nodes"], line_where), None, block=True))
+            place[other["name"]] = int(index[1]) if (index := _BLOCK_INDEX.search(record)) else len(place)
         elif other and other["kind"] in {"RingName", "TorusName"}:
             unswitched.setdefault(other["kind"], []).extend(_names(other["nodes"], line_where))
         elif not (other and other["kind"] == "AggregatedBlock"):
@@ -76,6 +80,8 @@ def parse_topology(text: str, *, where: str) -> Fabric | None:
         return replace(flat, notes=(f"Slurm's topology is a {kind}: all its nodes count as equally near",))
     if not lines:
         return None
+    if place:
+        lines.sort(key=lambda line: place.get(line.name, -1))
     fabric = join_lines(lines, where, tuple(sorted(sizes)))
     return replace(fabric, notes=fabric.notes + _lost_nodes(fabric, above))
 
@@ -118,8 +124,8 @@ def _lost_nodes(fabric: Fabric, above: dict[str, tuple[str, ...]]) -> tuple[str,
 def join_lines(lines: Sequence[SwitchLine], where: str, block_sizes: tuple[int, ...] = ()) -> Fabric:
     """The fabric of all lines; children find their parents, and what Slurm only warns about becomes a note.
 
-    Blocks become leaves that nothing joins, and `blocks` of the fabric. Raises ParseError with the line for switches and blocks in one
-    text, a switch twice, a child without a line of its own, and switches in a circle.
+    Blocks, in Slurm's order, become leaves below what `parents_of_blocks` says, and `blocks` of the fabric. Raises ParseError with the line
+    for switches and blocks in one text, a switch twice, a child without a line of its own, and switches in a circle.
     """
     if len({line.block for line in lines}) > 1:
         raise ParseError(lines[-1].where, lines[-1].name, "either switches or blocks")
@@ -136,6 +142,8 @@ def join_lines(lines: Sequence[SwitchLine], where: str, block_sizes: tuple[int, 
             if parents[child] is not None:
                 notes.append(f"switch {child} stands under {parents[child]} and {line.name}; the last counts")
             parents[child] = line.name
+    if any(line.block for line in lines):
+        parents.update(parents_of_blocks(tuple(parents), block_sizes))
     try:
         fabric = build_fabric(parents, {line.name: line.nodes for line in lines}, where)
     except NoTree as bad:
@@ -146,7 +154,7 @@ def join_lines(lines: Sequence[SwitchLine], where: str, block_sizes: tuple[int, 
     seen = {line.name: line.where for line in lines}
     return replace(
         fabric,
-        switches=tuple(replace(switch, where=seen[switch.name]) for switch in fabric.switches),
+        switches=tuple(replace(switch, where=seen.get(switch.name, "")) for switch in fabric.switches),
         notes=tuple(notes),
         blocks=tuple(Block(line.name, line.nodes, line.where) for line in lines if line.block),
         block_sizes=block_sizes,

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 
+from glaunch.block_rule import tops
 from glaunch.fabric import Fabric
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost
@@ -47,9 +48,10 @@ def cost_of_counts(fabric: Fabric, leaves: Mapping[str, int], n: int, weight: in
 
 def fewest_pods(fabric: Fabric, nodes: Iterable[str], n: int) -> int:
     """In how few pods of one island n of these nodes fit, the largest first, which is proven; 0 where no island has n of them."""
+    top_of = tops(fabric, n)
     islands: dict[str, Counter[str]] = {}
     for leaf, count in Counter(fabric.leaf_of[node] for node in dict.fromkeys(nodes) if node in fabric.leaf_of).items():
-        islands.setdefault(fabric.path_of_leaf(leaf)[-1], Counter())[fabric.pod_of_leaf(leaf)] += count
+        islands.setdefault(top_of[leaf], Counter())[fabric.pod_of_leaf(leaf)] += count
     needed = []
     for pods in islands.values():
         held = tuple(accumulate(count for _, count in pods.most_common()))

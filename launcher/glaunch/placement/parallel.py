@@ -33,7 +33,8 @@ def together(request: Request, layout: RankLayout, fabric: Fabric) -> Together:
     Ranks are numbered with tensor parallelism fastest, then expert and data parallelism, and the pipeline slowest, so that each group is a
     run of neighbours: a tensor-parallel group has tp ranks, an expert-parallel one tp × ep, a stage of the pipeline tp × dp. A
     tensor-parallel group that spans nodes should stay in one leaf (or block). The largest of the others that is smaller than the job, or
-    `--segment`, should stay in one pod; in one leaf where the fabric has no more than one pod an island.
+    `--segment`, should stay in one pod; in one leaf where the fabric has no more than one pod an island, or where leaves are blocks and one
+    can hold it.
     Where only --dp is given, what it leaves over counts as tensor parallelism.
 
     Raises UsageError for sizes that do not multiply to the ranks, and for a segment that does not divide the nodes.
@@ -54,6 +55,8 @@ def together(request: Request, layout: RankLayout, fabric: Fabric) -> Together:
             f"groups of {pod} nodes cannot hold whole tensor-parallel groups of {tensor} nodes",
             hint=f"--segment {pod * tensor}, or another --tp",
         )
+    if pod > 1 and fabric.blocks_alone and pod <= max(len(block.nodes) for block in fabric.blocks):
+        return Together(Groups(pod if tensor == 1 or request.segment else tensor, pod), tuple(notes))
     if pod > 1 and not _has_pods(fabric):
         return Together(Groups(tensor if tensor > 1 else pod, pod), tuple(notes))
     groups = Groups(tensor, pod)

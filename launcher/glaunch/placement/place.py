@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 import numpy as np
 
+from glaunch.block_rule import granted, tops
 from glaunch.cluster import IntArray
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
 from glaunch.placement.cost import cost_of, cost_of_counts
-from glaunch.placement.objective import HOPS, NO_GROUPS, OBJECTIVES, Groups
+from glaunch.placement.objective import HOPS, NO_GROUPS, OBJECTIVES, SPREAD, Groups
 from glaunch.placement.order import arranged, natural_order
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.profiles import Penalties
@@ -47,24 +48,44 @@ def place(
     objective: str = HOPS,
     groups: Groups = NO_GROUPS,
     penalties: Mapping[str, int] = MappingProxyType({}),
+    *,
+    segmented: bool = False,
 ) -> Placement | None:
     """The best n of the candidates, which is proven: the least weight in all, as Slurm weighs; then the fewest `groups` over two leaves,
     and over two pods; then what `objective` compares. Among equals what leaves most for others (tightest last leaf, fullest pod); then
     the least of the `penalties` of nodes (none where absent); then names. Always the same answer to the same question, whatever the order
     of the candidates.
 
-    None when no island has n candidates: a set never spans two. Nodes that the fabric does not know are joined with nothing: one may
-    carry a single-node job, if no known node is a candidate.
+    None when no island has n candidates: a set never spans two, nor two of the aggregated blocks within which Slurm keeps a job of n
+    nodes (`segmented`: it keeps segments together, and the job may lie anywhere). Nodes that the fabric does not know are joined with
+    nothing: one may carry a single-node job, if no known node is a candidate.
     Raises UsageError for n < 1, for an unknown objective, for groups that do not divide n or each other, for a candidate named twice, or
     when nodes and weights differ in number.
 
     The nodes of the answer stand in rank order (`arranged`). `bound` is the optimum as an exact search over the counts per leaf found it;
-    `cost` is counted again from the nodes themselves.
+    `cost` is counted again from the nodes themselves. Where topology/block takes no set on so many of its parts, the answer is the one with
+    the fewest pods and says so (`objective`), or None.
     """
     _check(candidates, n, objective, groups)
+    for each in dict.fromkeys((objective, SPREAD)):
+        found = _best(fabric, candidates, n, each, groups, penalties, segmented)
+        if found is None or segmented or granted(fabric, found.nodes):
+            return found
+    return None
+
+
+def _best(
+    fabric: Fabric,
+    candidates: Candidates,
+    n: int,
+    objective: str,
+    groups: Groups,
+    penalties: Mapping[str, int],
+    segmented: bool,
+) -> Placement | None:
     weights = np.array(candidates.weights, dtype=np.int64)
     rows = np.fromiter(map(fabric.leaf_row.get, candidates.nodes, repeat(-1)), dtype=np.int64, count=len(candidates.nodes))
-    choices = _choices(fabric, rows, weights, n)
+    choices = _choices(fabric, rows, weights, n, segmented)
     least = min((choice.weight for choice in choices), default=0)
     best: tuple[tuple[int, ...], _Choice, Mapping[int, int], Cost] | None = None
     for choice in choices:
@@ -93,15 +114,21 @@ def _check(candidates: Candidates, n: int, objective: str, groups: Groups) -> No
         raise UsageError(f"groups of {groups.leaf} and {groups.pod} nodes do not divide {n} nodes and each other")
 
 
-def best_possible(fabric: Fabric, nodes: Iterable[str], n: int, objective: str = HOPS, groups: Groups = NO_GROUPS) -> Placement | None:
+def best_possible(
+    fabric: Fabric, nodes: Iterable[str], n: int, objective: str = HOPS, groups: Groups = NO_GROUPS, *, segmented: bool = False
+) -> Placement | None:
     """The best n of all `nodes`, were every one of them free and none preferred; None when no island has n of them."""
     distinct = tuple(dict.fromkeys(nodes))
-    return place(fabric, Candidates(distinct, (0,) * len(distinct)), n, objective, groups)
+    return place(fabric, Candidates(distinct, (0,) * len(distinct)), n, objective, groups, segmented=segmented)
 
 
-def _choices(fabric: Fabric, rows: IntArray, weights: IntArray, n: int) -> list[_Choice]:
-    """The islands that have n candidates, in the fabric's order. `rows`: each candidate's leaf row, -1 where it is unknown."""
-    roots = [fabric.path_of_leaf(leaf)[-1] for leaf in fabric.leaves]
+def _choices(fabric: Fabric, rows: IntArray, weights: IntArray, n: int, segmented: bool) -> list[_Choice]:
+    """The islands (of blocks: the aggregated ones) that have n candidates, in the fabric's order.
+
+    `rows`: each candidate's leaf row, -1 where it is unknown.
+    """
+    top_of = tops(fabric, None if segmented else n)
+    roots = [top_of[leaf] for leaf in fabric.leaves]
     number = {root: index for index, root in enumerate(dict.fromkeys(roots))}
     islands = np.array([number[root] for root in roots] + [-1], dtype=np.int64)[rows]
     by_island = np.argsort(islands, kind="stable")

@@ -1,0 +1,154 @@
+"""What accounting allows one job: the limits of its QOS and its association that it can never keep, however long it waits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from glaunch.accounting import Limits
+from glaunch.cluster import Cluster, Partition
+from glaunch.errors import NeverFits
+from glaunch.placement.eligible import Eligible
+from glaunch.request import Request
+from glaunch.units import format_time, plural
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Whose limits a job meets, those first that go before the others; and the flags of its QOS."""
+
+    owners: tuple[tuple[str, Limits], ...] = ()
+    """(`QOS small`, its limits)."""
+    flags: frozenset[str] = frozenset()
+
+    @property
+    def max_wall(self) -> tuple[int, str] | None:
+        """(the longest time limit, who says so); None for none. The first owner that has one counts."""
+        return next(((limits.max_wall_s, owner) for owner, limits in self.owners if limits.max_wall_s is not None), None)
+
+
+def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bounds:
+    """The limits of a request: the partition's own QOS goes before the job's (after it, where that has OverPartQOS), then the association.
+
+    None where accounting is not known or does not enforce limits.
+    **Source:** slurm.conf(5), AccountingStorageEnforce; the "Resource Limits" page of Slurm, "Hierarchy"; sacctmgr(1), QOS flags.
+    """
+    known = cluster.accounting
+    if known is None or not _enforced(cluster) & {"limits", "safe", "all"}:
+        return Bounds()
+    own = known.qos_of(request.qos, request.account, partition.name)
+    its = known.qos.get(partition.qos)
+    owners = [] if its is None else [(f"QOS {its.name} (of partition {partition.name})", its.limits)]
+    if own is not None and (its is None or own.name != its.name):
+        owners.insert(0 if "OverPartQOS" in own.flags else len(owners), (f"QOS {own.name}", own.limits))
+    row = known.association(request.account, partition.name)
+    if row is not None:
+        owners.append((f"your part of account {row.account}", row.limits))
+    return Bounds(tuple(owners), own.flags if own is not None else frozenset())
+
+
+def _enforced(cluster: Cluster) -> frozenset[str]:
+    return frozenset(cluster.config.get("AccountingStorageEnforce", "").lower().split(","))
+
+
+def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> NeverFits | None:
+    """The error for a QOS that is not there, not this user's, or not let into the partition; None where nothing says so."""
+    known = cluster.accounting
+    row = None if known is None else known.association(request.account, partition.name)
+    if (
+        known is not None
+        and row is not None
+        and row.qos
+        and request.qos
+        and request.qos not in row.qos
+        and _enforced(cluster) & {"qos", "all"}
+    ):
+        what = f"is none of yours in account {row.account}" if request.qos in known.qos else "is not known here"
+        return NeverFits(f"QOS {request.qos} {what}; you have: {', '.join(row.qos)}", hint=f"--qos {row.qos[0]}{_FORCE}")
+    own = known.qos_of(request.qos, request.account, partition.name) if known is not None else None
+    name = own.name if own is not None else request.qos
+    if not name or not ((partition.allow_qos and name not in partition.allow_qos) or name in partition.deny_qos):
+        return None
+    let_in = f"AllowQos={','.join(partition.allow_qos)}" if partition.allow_qos else f"DenyQos={','.join(partition.deny_qos)}"
+    return NeverFits(f"partition {partition.name} lets no job of QOS {name} in: {let_in}", hint=f"another --qos or partition{_FORCE}")
+
+
+_FORCE = "; to let Slurm say no itself: --force"
+
+
+def over_bounds(bounds: Bounds, fit: Eligible, time_limit_s: int | None) -> NeverFits | None:
+    """The error for a limit that this one job exceeds alone, so that it would wait for ever; None where there is none.
+
+    What all jobs of a QOS, a user or an account may have together makes a job wait, unless it alone is more.
+    """
+    layout = fit.layout
+    each = {"cpu": layout.tasks_per_node, "gres/gpu": layout.gpus_per_node}
+    if fit.share.memory_mib:
+        each["mem"] = fit.share.memory_mib
+    if layout.gpu_type and "," not in layout.gpu_type:
+        each[f"gres/gpu:{layout.gpu_type}"] = layout.gpus_per_node
+    whole = {**{name: count * layout.nodes for name, count in each.items()}, "node": layout.nodes, "cpu": layout.tasks}
+    minutes = {} if time_limit_s is None else {name: count * time_limit_s // 60 for name, count in whole.items()}
+    refused = "which Slurm refuses" if "DenyOnLimit" in bounds.flags else "which would wait for ever"
+    for broken in _broken(bounds, {"job": whole, "node": {**each, "node": 1}, "minutes": minutes}):
+        return NeverFits(f"{broken.words}; this job has {broken.has}, {refused}", hint=_hint(broken, fit))
+    wall = bounds.max_wall
+    if wall is not None and (time_limit_s is None or time_limit_s > wall[0]):
+        most = format_time(wall[0])
+        message = f"{wall[1]} allows a time limit of {most} (MaxWall); this job has {format_time(time_limit_s)}, {refused}"
+        return NeverFits(message, hint=f"-t {most}, or another --qos{_FORCE}")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A limit that the job does not keep."""
+
+    words: str
+    resource: str
+    value: int
+    has: int
+    counted: str
+    """job, node or minutes: over what the resource is counted."""
+    least: bool
+
+
+_KINDS = (
+    ("MaxTRESPerJob", "per_job", "job", "a job"),
+    ("MaxTRESPerNode", "per_node", "node", "a node"),
+    ("MaxTRESPerUser", "per_user", "job", "all jobs of a user together"),
+    ("MaxTRESPerAccount", "per_account", "job", "all jobs of an account together"),
+    ("GrpTRES", "together", "job", "all its jobs together"),
+    ("MaxTRESMinsPerJob", "minutes_per_job", "minutes", "a job"),
+    ("GrpTRESRunMins", "minutes_together", "minutes", "all its running jobs together"),
+    ("MinTRESPerJob", "least_per_job", "job", "a job"),
+)
+"""(Slurm's name of the limit, its field, over what it is counted, whom it holds for)."""
+
+
+def _broken(bounds: Bounds, counts: Mapping[str, Mapping[str, int]]) -> Iterator[_Broken]:
+    """The limits that are broken; of one kind and resource the first owner's counts."""
+    for key, name, counted, whom in _KINDS:
+        seen: set[str] = set()
+        least = name == "least_per_job"
+        for owner, limits in bounds.owners:
+            for resource, value in getattr(limits, name).items():
+                has = counts[counted].get(resource, 0 if least else None)
+                if resource in seen or has is None:
+                    continue
+                seen.add(resource)
+                if has < value if least else has > value:
+                    size = f"{resource}={value}{' minutes' if counted == 'minutes' else ''}"
+                    words = f"{owner} {'asks of' if least else 'allows'} {whom} {'at least ' if least else ''}{size} ({key})"
+                    yield _Broken(words, resource, value, has, counted, least)
+
+
+def _hint(broken: _Broken, fit: Eligible) -> str:
+    """The next thing to type."""
+    layout = fit.layout
+    kind = broken.resource.partition(":")[0]
+    per_node = {"node": 1, "cpu": layout.tasks_per_node, "gres/gpu": layout.gpus_per_node, "mem": fit.share.memory_mib}.get(kind, 0)
+    if broken.counted == "minutes":
+        return f"a shorter -t, fewer nodes, or another --qos{_FORCE}"
+    if broken.counted == "node" or not per_node:
+        return f"another --qos{_FORCE}"
+    nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
+    return f"-n {nodes * layout.tasks_per_node} ({plural(nodes, 'node')}), or another --qos{_FORCE}" if nodes else f"another --qos{_FORCE}"

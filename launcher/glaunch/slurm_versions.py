@@ -1,0 +1,108 @@
+"""What differs between Slurm's versions and matters to a launch, in one table: since when, what, what glaunch does, who says so.
+
+The code asks the row itself, `SEGMENTS.there(cluster.slurm_version)`, so that no second list of versions exists. A row that no code asks is
+here because glaunch does the same on all versions for its sake. `docs/slurm-versions.md` shows the table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change in Slurm."""
+
+    since: tuple[int, int]
+    """The first version that has it, or the oldest on which it was seen: (24, 5) is Slurm 24.05."""
+    what: str
+    """What Slurm does from then on."""
+    then: str
+    """What glaunch does about it."""
+    source: str
+    """Slurm's own page, or the version on which it was tried."""
+    until: tuple[int, ...] = ()
+    """The first version that has it no more; () where it stayed."""
+
+    def there(self, version: Sequence[int]) -> bool:
+        """Whether Slurm of that version has it; an unknown version, (), has nothing."""
+        return tuple(version) >= self.since and not (self.until and tuple(version) >= self.until)
+
+    @property
+    def span(self) -> str:
+        """Since when, and until when if it is over: `24.05`, `24.11, before 25.11.2`."""
+        return version_text(self.since) + (f", before {version_text(self.until)}" if self.until else "")
+
+
+def version_text(version: Sequence[int]) -> str:
+    """`22.05.8` of (22, 5, 8), as Slurm writes it."""
+    return ".".join(f"{part:02d}" if place == 1 else str(part) for place, part in enumerate(version))
+
+
+LISTS_SPARES = Change(
+    (23, 2),
+    "--nodelist may name more nodes than the job takes: it then gets some of them",
+    "before: --place prefer asks with --switches; from then on with the best set and spare nodes beside it",
+    "tried: 22.05.8 refuses such a list, 24.11.5 takes it",
+)
+SWITCH_AS_NODE_RANK = Change(
+    (23, 2),
+    "TopologyParam=SwitchAsNodeRank makes a job's nodes follow the leaf switches",
+    "topo check recommends it where nodes and leaves are not in the same order (GL431); glaunch orders its own ranks on every version",
+    "slurm.conf(5), TopologyParam; CHANGELOG/slurm-23.02.md",
+)
+SEGMENTS = Change(
+    (24, 5),
+    "topology/block knows --segment: groups of nodes that lie in one block each",
+    "before: no way to ask for a set under topology/block, so Slurm chooses and glaunch orders",
+    "sbatch(1) of 24.05; CHANGELOG/slurm-24.05.md",
+)
+REFUSES_TOO_MANY_NODES = Change(
+    (24, 11),
+    "sbatch refuses a job of more nodes than its partition has, even with EnforcePartLimits=NO; otherwise it waits for ever",
+    "without --force it is not submitted at all; with --force the refusal is told in Slurm's words",
+    "tried: 22.05.8 takes it, 24.11.5 refuses it; CHANGELOG/slurm-25.11.md, 25.11.2",
+    until=(25, 11, 2),
+)
+MAKES_OUTPUT_FOLDERS = Change(
+    (24, 11),
+    "slurmd makes the folder of the output on the node, so that a script starts where its node does not see that folder",
+    "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
+    "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
+)
+TOPOLOGY_YAML = Change(
+    (25, 5),
+    "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
+    "topo check reads the file that counts and tells of the other one (GL432)",
+    "topology.yaml(5); CHANGELOG/slurm-25.05.md",
+)
+UNFILLED_BLOCKS = Change(
+    (25, 5),
+    "topology/block takes blocks that are smaller than the base block size",
+    "topo check tells of them on older versions, where slurmctld does not start with them (GL433)",
+    "tried: slurmctld of 24.11.5 and 25.11",
+)
+RANKS_FOLLOW_SWITCHES = Change(
+    (26, 5),
+    "a step's tasks follow the topology without SwitchAsNodeRank",
+    "topo check does not recommend it any more (GL431)",
+    "CHANGELOG/slurm-26.05.md",
+)
+NO_ARBITRARY_IN_BLOCKS = Change(
+    (26, 5),
+    "topology/block refuses --distribution=arbitrary",
+    "ranks of such a job start in Slurm's own order, and the plan says so",
+    "tried on 26.05; CHANGELOG/slurm-26.05.md",
+)
+
+CHANGES = (
+    LISTS_SPARES,
+    SWITCH_AS_NODE_RANK,
+    SEGMENTS,
+    REFUSES_TOO_MANY_NODES,
+    MAKES_OUTPUT_FOLDERS,
+    TOPOLOGY_YAML,
+    UNFILLED_BLOCKS,
+    RANKS_FOLLOW_SWITCHES,
+    NO_ARBITRARY_IN_BLOCKS,
+)
+"""By version."""

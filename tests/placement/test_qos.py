@@ -1,0 +1,177 @@
+"""Limits of QOS and associations, and who can throw a job out."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+from tests.test_decide import CLUSTER, GPU, Site, options
+
+from glaunch.accounting import Accounting, Association, Limits, Qos
+from glaunch.cluster import Cluster, Partition
+from glaunch.errors import NeverFits
+from glaunch.placement.preemption import preemptible
+from glaunch.request import Request
+
+ENFORCED = {"AccountingStorageEnforce": "associations,limits,qos", "TopologyPlugin": "topology/tree"}
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+def cluster(
+    *qos: Qos, own: Limits | None = None, partition: Partition = GPU, enforce: str | None = None, names: tuple[str, ...] = ()
+) -> Cluster:
+    """The small cluster with these QOS, the first of which is ada's default; 4 nodes of 8 GPUs."""
+    row = Association("red", "", names or tuple(one.name for one in qos), qos[0].name, own or Limits())
+    known = Accounting({one.name: one for one in qos}, (row,), "red")
+    config = {**ENFORCED, **({} if enforce is None else {"AccountingStorageEnforce": enforce})}
+    return replace(CLUSTER, accounting=known, config=MappingProxyType(config), partitions=(partition,))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said", "hint"),
+    [
+        ({"per_job": {"node": 2}}, "QOS small allows a job node=2 (MaxTRESPerJob); this job has 3,", "-n 16 (2 nodes)"),
+        ({"per_job": {"gres/gpu": 20}}, "gres/gpu=20 (MaxTRESPerJob); this job has 24,", "-n 16 (2 nodes)"),
+        ({"per_job": {"gres/gpu:h100": 4}}, "gres/gpu:h100=4 (MaxTRESPerJob); this job has 24,", "another --qos"),
+        ({"per_job": {"cpu": 20}}, "cpu=20 (MaxTRESPerJob); this job has 24,", "-n 16 (2 nodes)"),
+        ({"per_node": {"gres/gpu": 4}}, "QOS small allows a node gres/gpu=4 (MaxTRESPerNode); this job has 8,", "another --qos"),
+        ({"per_user": {"node": 2}}, "all jobs of a user together node=2 (MaxTRESPerUser); this job has 3,", "-n 16 (2 nodes)"),
+        ({"per_account": {"node": 2}}, "all jobs of an account together node=2 (MaxTRESPerAccount)", "-n 16 (2 nodes)"),
+        ({"together": {"node": 1}}, "QOS small allows all its jobs together node=1 (GrpTRES); this job has 3,", "-n 8 (1 node)"),
+        ({"minutes_per_job": {"gres/gpu": 1439}}, "gres/gpu=1439 minutes (MaxTRESMinsPerJob); this job has 1440,", "a shorter -t"),
+        ({"least_per_job": {"node": 4}}, "QOS small asks of a job at least node=4 (MinTRESPerJob); this job has 3,", "-n 32 (4 nodes)"),
+        ({"least_per_job": {"gres/gpu:a100": 1}}, "at least gres/gpu:a100=1 (MinTRESPerJob); this job has 0,", "-n 8 (1 node)"),
+        ({"max_wall_s": 1800}, "QOS small allows a time limit of 00:30:00 (MaxWall); this job has 01:00:00,", "-t 00:30:00"),
+    ],
+)
+def test_what_one_job_alone_exceeds_is_refused_with_the_limit(site: Site, limits: Mapping[str, object], said: str, hint: str) -> None:
+    seen = cluster(Qos("small", Limits(**limits)))  # type: ignore[arg-type]
+    with pytest.raises(NeverFits) as refused:
+        site.decide(cluster=seen, tasks=24, time="1:00:00")
+    assert said in refused.value.message
+    assert refused.value.message.endswith("which would wait for ever")
+    assert refused.value.hint.startswith(hint)
+    assert "--force" in refused.value.hint
+    forced = site.decide(cluster=seen, tasks=24, time="1:00:00", force=True)
+    assert [one for one in forced.warnings if said in one]
+    unenforced = replace(seen, config=MappingProxyType({"AccountingStorageEnforce": "associations"}))
+    assert site.decide(cluster=unenforced, tasks=24, time="1:00:00").partition == "gpu"
+
+
+def test_what_is_just_allowed_is_not_refused(site: Site) -> None:
+    exact = Limits(
+        max_wall_s=3600,
+        per_job={"node": 3, "gres/gpu": 24, "cpu": 24, "billing": 1, "gres/gpu:a100": 0},
+        per_node={"gres/gpu": 8},
+        minutes_per_job={"gres/gpu": 1440},
+        least_per_job={"node": 3},
+        together={"node": 3},
+        per_user={"node": 3},
+        per_account={"node": 3},
+    )
+    assert site.decide(cluster=cluster(Qos("small", exact), own=exact), tasks=24, time="1:00:00").mode == "pin"
+
+
+def test_whose_limit_goes_first(site: Site) -> None:
+    two, four = Limits(per_job={"node": 2}), Limits(per_job={"node": 4})
+    partition = replace(GPU, qos="of-gpu")
+    tight, wide = Qos("mine", two), Qos("of-gpu", four)
+    assert site.decide(cluster=cluster(tight, wide, partition=partition, own=two), tasks=24), "the partition's QOS goes first"
+    for flags, partitions_limit, mine, said in (
+        (frozenset[str](), two, four, "QOS of-gpu (of partition gpu) allows a job node=2"),
+        (frozenset({"OverPartQOS", "DenyOnLimit"}), four, two, "QOS mine allows a job node=2"),
+        (frozenset[str](), Limits(), Limits(), "your part of account red allows a job node=2"),
+    ):
+        seen = cluster(Qos("mine", mine, flags), Qos("of-gpu", partitions_limit), partition=partition, own=two)
+        with pytest.raises(NeverFits) as refused:
+            site.decide(cluster=seen, tasks=24)
+        assert said in refused.value.message
+        assert refused.value.message.endswith("which Slurm refuses" if flags else "which would wait for ever")
+
+
+def test_flags_lift_limits_of_the_partition(site: Site) -> None:
+    partition = replace(GPU, max_nodes=2, max_time_s=60, min_nodes=0)
+    flags = frozenset({"PartitionMaxNodes", "PartitionTimeLimit"})
+    assert site.decide(cluster=cluster(Qos("big", flags=flags), partition=partition), tasks=24, time="1:00:00").layout.nodes == 3
+    for some in flags:
+        with pytest.raises(NeverFits, match="partition gpu"):
+            site.decide(cluster=cluster(Qos("big", flags=flags - {some}), partition=partition), tasks=24, time="1:00:00")
+    least = replace(GPU, min_nodes=4)
+    assert site.decide(cluster=cluster(Qos("big", flags=frozenset({"PartitionMinNodes"})), partition=least)).layout.nodes == 2
+    with pytest.raises(NeverFits, match="fewer than 4"):
+        site.decide(cluster=cluster(Qos("big"), partition=least))
+
+
+def test_without_a_time_limit_slurm_gives_what_the_qos_allows(site: Site) -> None:
+    short = cluster(Qos("short", Limits(max_wall_s=1800)))
+    plan = site.decide(cluster=short)
+    assert (plan.time_limit_s, plan.time_limit_why) == (1800, "QOS short: MaxWall; -t asks for less")
+    assert options(plan, "time") == []
+    longer = cluster(Qos("short", Limits(max_wall_s=1800)), partition=replace(GPU, default_time_s=3600))
+    with pytest.raises(NeverFits, match="this job has 01:00:00"):
+        site.decide(cluster=longer)
+
+
+def test_a_qos_that_is_not_yours(site: Site) -> None:
+    both = cluster(Qos("normal"), Qos("vip"), names=("normal",))
+    with pytest.raises(NeverFits, match="QOS vip is none of yours in account red; you have: normal"):
+        site.decide(cluster=both, qos="vip")
+    with pytest.raises(NeverFits, match="QOS nono is not known here"):
+        site.decide(cluster=both, qos="nono")
+    assert site.decide(cluster=cluster(Qos("normal"), Qos("vip"), names=("normal",), enforce="limits"), qos="vip")
+    closed = cluster(Qos("normal"), partition=replace(GPU, allow_qos=("vip",)))
+    with pytest.raises(NeverFits, match=r"partition gpu lets no job of QOS normal in: AllowQos=vip"):
+        site.decide(cluster=closed)
+    with pytest.raises(NeverFits, match=r"DenyQos=normal"):
+        site.decide(cluster=cluster(Qos("normal"), partition=replace(GPU, deny_qos=("normal",))))
+
+
+SPARE, NORMAL = Qos("spare", preempt_mode="requeue"), Qos("normal", preempts=frozenset({"spare"}))
+
+
+@pytest.mark.parametrize(
+    ("qos", "config", "time_limit_s", "said"),
+    [
+        ((SPARE, NORMAL), {}, 3600, "jobs of QOS spare can be preempted by those of QOS normal"),
+        ((SPARE, NORMAL), {}, None, "jobs of QOS spare can be preempted by those of QOS normal"),
+        ((NORMAL, SPARE), {}, 3600, ""),
+        ((replace(SPARE, preempt_mode="cluster"), NORMAL), {}, 3600, "jobs of QOS spare can be preempted by those of QOS normal"),
+        ((replace(SPARE, preempt_mode="cluster"), NORMAL), {"PreemptMode": "GANG,SUSPEND"}, 3600, ""),
+        ((replace(SPARE, preempt_mode="suspend"), NORMAL), {}, 3600, ""),
+        ((replace(SPARE, exempt_s=3600), NORMAL), {}, 3600, ""),
+        ((replace(SPARE, exempt_s=3600), NORMAL), {}, None, "jobs of QOS spare can be preempted by those of QOS normal"),
+        ((SPARE, NORMAL), {"PreemptExemptTime": "02:00:00"}, 3600, ""),
+        (
+            (replace(SPARE, exempt_s=0), NORMAL),
+            {"PreemptExemptTime": "02:00:00"},
+            3600,
+            "jobs of QOS spare can be preempted by those of QOS normal",
+        ),
+        ((replace(SPARE, preempt_mode="requeue,within"),), {}, 3600, "jobs of QOS spare can be preempted by those of QOS spare"),
+        ((), {}, 3600, "jobs can be preempted here by QOS, and it is not known which one this job gets"),
+        ((SPARE, NORMAL), {"PreemptType": "preempt/none"}, 3600, ""),
+    ],
+)
+def test_who_can_preempt(qos: tuple[Qos, ...], config: Mapping[str, str], time_limit_s: int | None, said: str) -> None:
+    seen = cluster(*qos) if qos else CLUSTER
+    told = {**seen.config, "PreemptType": "preempt/qos", "PreemptMode": "REQUEUE", **config}
+    answer = preemptible(Request(("x",), tasks=8), GPU, replace(seen, config=MappingProxyType(told)), time_limit_s)
+    assert answer == said
+
+
+def test_lower_partitions_are_preempted_unless_they_are_only_suspended() -> None:
+    for mode, tier, said in (
+        ("REQUEUE", 2, True),
+        ("CANCEL", 2, True),
+        ("GANG,SUSPEND", 2, False),
+        ("OFF", 2, False),
+        ("REQUEUE", 1, False),
+    ):
+        seen = replace(
+            CLUSTER, partitions=(GPU, replace(GPU, name="top", priority_tier=tier)), config={"PreemptType": "preempt/partition_prio"}
+        )
+        assert bool(preemptible(Request(("x",), tasks=8), replace(GPU, preempt_mode=mode), seen, 60)) is said, mode

@@ -1,0 +1,81 @@
+#!/bin/bash
+# run.sh [24.11|26.05]... [-- PYTEST'S WORDS]: the tests on a real Slurm, on these versions of it (both, if none is named). `make test-versions`.
+#
+#   root.sh     the recipe of one root file system: Debian's Slurm of that version, its Python, and for 26.05 a pyslurm made for it
+#   inside.sh   runs a command in one, in namespaces of its own: pytest, glaunch, Slurm, sshd and the jobs all run there
+#   pyslurm-on-26.05/   headers with which pyslurm 25.11, the newest on PyPI, builds for Slurm 26.05
+#
+# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. While the tests of one
+# version run, the next root is made. Killed at any moment it leaves no mount and no process, only that folder.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=${VERSIONS_DIR:-/var/cache/glaunch}
+ALL=(24.11 26.05)
+LIMIT_S=1500
+
+[ "$(id -u)" = 0 ] || { echo "run.sh: needs root: it makes root file systems, namespaces and mounts" >&2 && exit 1; }
+mkdir -p "$cache"
+if [ "${1-}" != --inside ]; then # all that follows ends with this process
+    setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child=KILL --mount-proc "$0" --inside "$@" </dev/null &
+    trap 'kill -KILL $!; exit 130' INT TERM HUP
+    wait $! && exit 0 || exit $?
+fi
+shift
+
+versions=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do versions+=("$1") && shift; done
+[ "${1-}" != -- ] || shift
+[ ${#versions[@]} -gt 0 ] || versions=("${ALL[@]}")
+
+# root_of VERSION: where its root is; the name changes with the recipe.
+root_of() {
+    local parts=("$here/root.sh")
+    [ "$1" != 26.05 ] || parts+=("$here"/pyslurm-on-26.05/slurm/*.h)
+    printf '%s/slurm-%s-%s\n' "$cache" "$1" "$(cat "${parts[@]}" | sha256sum | cut -c 1-12)"
+}
+
+# make VERSION: its root, unless it is there; those of older recipes go, but for one in which somebody's tests run.
+make() {
+    local root old
+    root=$(root_of "$1")
+    for old in "$cache/slurm-$1"-????????????; do
+        [ ! -d "$old" ] || [ "$old" = "$root" ] || flock --nonblock "$old.lock" rm -rf --one-file-system "$old" "$old.log" "$old.lock" || :
+    done
+    exec 8>"$root.lock"
+    flock 8
+    [ ! -d "$root" ] || return 0
+    rm -rf --one-file-system "$root.new"
+    if ! unshare --mount "$here/root.sh" "$1" "$root.new" 3>&1 >"$root.log" 2>&1 8>&-; then
+        tail -n 20 "$root.log" >&2
+        echo "run.sh: no root for Slurm $1; all that was said is in $root.log" >&2
+        return 1
+    fi
+    mv "$root.new" "$root"
+}
+
+# try VERSION WORDS...: the tests on it.
+try() {
+    local root began=$SECONDS code=0
+    root=$(root_of "$1")
+    echo "== Slurm $1, $(readlink "$root/usr/bin/python3")"
+    # shellcheck disable=SC2016
+    flock --shared "$root.lock" timeout --foreground -k 10 "$LIMIT_S" "$here/inside.sh" "$root" \
+        sh -c 'python3 -m compileall -q launcher tests && exec python3 -m pytest -q -rsfE -p no:cacheprovider "$@"' pytest "${@:2}" || code=$?
+    echo "== Slurm $1: $([ $code = 0 ] && echo "all well" || echo "failed"), $((SECONDS - began)) s"
+    return $code
+}
+
+[ $# -gt 0 ] || set -- -m "slurm or sshd"
+failed=()
+(make "${versions[0]}") &
+for ((at = 0; at < ${#versions[@]}; at++)); do
+    version=${versions[at]}
+    made=0
+    wait $! || made=$?
+    [ $((at + 1)) = ${#versions[@]} ] || (make "${versions[at + 1]}") &
+    [ $made = 0 ] && try "$version" "$@" || failed+=("$version")
+done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "run.sh: failed on Slurm ${failed[*]}" >&2
+    exit 1
+fi
