@@ -72,6 +72,9 @@ def test_a_secret_on_the_command_line_is_said() -> None:
     written, _ = without_secrets(make_plan("/j/a-1", ("train.py", "--api-key=sk-1")))
     assert "--api-key: an argument stands in the job's folder" in written.notes[0]
     assert "sk-1" not in written.notes[0]
+    plan = make_plan("/j/a-1", ("train.py",))
+    written, _ = without_secrets(replace(plan, launch=replace(plan.launch, setup=("export HF_TOKEN=hf_1", "A_KEY=$B source x"))))
+    assert [note.partition(":")[0] for note in written.notes] == ["HF_TOKEN"]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
+    environment = _environment(request, settings, rules, fit.layout.nodes, caller)
     return Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -94,8 +95,8 @@ def decide(
         on_bad=settings.text("placement.on_bad"),
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
-        environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
+        environment=environment,
+        launch=launch_of(request, settings, caller, tuple(one.name for one in environment.variables), arranged=arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),

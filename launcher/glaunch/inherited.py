@@ -86,7 +86,10 @@ _STEPS = frozenset(
 """Options of srun that the job's own steps set. How ranks are bound (SLURM_CPU_BIND, SLURM_MPI_TYPE, …) stays the user's.
 **Source:** srun(1), INPUT ENVIRONMENT VARIABLES."""
 
-NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS
+_CONTAINERS = frozenset(f"PYXIS_CONTAINER_{name}" for name in ("ENV", "IMAGE", "MOUNTS", "NAME", "SAVE", "WORKDIR"))
+"""pyxis would put every step of the job into that container, also those that only order and gather. **Source:** pyxis args.c."""
+
+NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | _CONTAINERS
 """What the environment of sbatch, and so of the job, is without."""
 
 
@@ -106,7 +109,7 @@ def with_inherited(request: Request, environ: Mapping[str, str]) -> Request:
                 used.append(f"SBATCH_{name}={shown_list(value) if name == 'EXPORT' else value}")
     _all_there(request, environ)
     inside = _inside(environ)  # these describe the job around this shell; they are nobody's wish
-    unused = _GLAUNCHS if inside else _GLAUNCHS | _STEPS
+    unused = _CONTAINERS | (_GLAUNCHS if inside else _GLAUNCHS | _STEPS)
     left_out = tuple(f"{name}={environ[name]}" for name in sorted(unused) if name in environ)
     return replace(request, inherited=tuple(dict.fromkeys(used)), unused=left_out)
 

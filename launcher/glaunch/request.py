@@ -50,6 +50,12 @@ class Request:
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
+    modules: tuple[str, ...] = ()
+    """More modules than the settings name."""
+    setup: tuple[str, ...] = ()
+    """More lines for the batch shell than the settings have."""
+    container_mounts: tuple[str, ...] = ()
+    container_env: tuple[str, ...] = ()
     export: str | None = None
     """Which of the caller's own variables the job gets: ALL (as without a word), NONE, or names with commas between them."""
     sbatch: tuple[tuple[str, str | None], ...] = ()

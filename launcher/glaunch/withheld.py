@@ -1,5 +1,6 @@
 """A plan without its secrets: their values leave it before anything is written, and reach the job by sbatch's environment."""
 
+import re
 from dataclasses import replace
 
 from glaunch.plan import Option, Plan
@@ -48,10 +49,16 @@ def _with_names(option: Option, names: tuple[str, ...]) -> Option:
 
 def _typed(plan: Plan) -> tuple[str, ...]:
     """What is said of a secret on the command line: glaunch changes no argument, and cannot hide it either."""
+    set_here = re.findall(r"([A-Za-z_]\w*)=[^\s$]", "\n".join(plan.launch.setup))
+    lines = tuple(
+        f"{name}: a line of setup stands in the job's folder as it is; a secret is safer in your environment, or by --env"
+        for name in dict.fromkeys(filter(is_secret, set_here))
+    )
     found = secret_words(plan.launch.argv)
     if not found:
-        return ()
+        return lines
     return (
+        *lines,
         f"{', '.join(found)}: an argument stands in the job's folder (mode 0700) and in the list of processes of every node; "
         "a secret is safer as a variable: export NAME=…, or --env NAME=…",
     )

@@ -108,3 +108,46 @@ def test_inside_a_step_of_another_job_nothing_of_its_binding_is_inherited(sandbo
         assert "map_cpu" not in text
         assert re.findall(r"current affinity list: (.*)$", text, re.M)
         assert not re.search(r"current affinity list: 1$", text, re.M), text
+
+
+TOOL = "#!/bin/sh\necho tool of $TOOL_HOME, $NCCL_DEBUG, $ADDED, $(ulimit -n)\n"
+MODULE = "#%Module1.0\nprepend-path PATH /home/ada/toolbin\nsetenv TOOL_HOME /opt/tool\nsetenv NCCL_DEBUG INFO\n"
+MODULES_INIT = Path("/usr/share/modules/init/sh")
+
+
+@pytest.mark.before_slurm("24.05")  # where this machine's own system is the nodes', and so its environment-modules
+@pytest.mark.skipif(not MODULES_INIT.exists(), reason="no environment-modules")
+def test_modules_are_loaded_before_any_rank_and_one_that_is_not_there_stops_the_job(ada: User) -> None:
+    ada.write("toolbin/mytool", TOOL)
+    ada.write("mods/tool/1.0", MODULE, 0o644)
+    env = {"MODULEPATH": "/home/ada/mods"}
+    done = ada.glaunch("-n", "2", "-N", "2", "--module", "tool", "mytool", env=env)
+    assert done.code == 0, done.stderr
+    assert "0: tool of /opt/tool, INFO" in done.stdout
+    done = ada.glaunch("-n", "2", "-N", "2", "--module", "tool/2", "mytool", env=env)
+    assert done.code == 1, done.stderr
+    assert "module tool/2 does not load on n001; no rank was started" in done.stderr + done.stdout
+    (attempt,) = ada.attempts(job_id_of(done))
+    assert attempt.end is not None  # written, though it ended before anything was looked at
+    assert not list((attempt.path / "out").iterdir())
+
+
+def test_lines_of_ones_own_are_bash_and_reach_every_rank(ada: User) -> None:
+    ada.write("toolbin/mytool", TOOL)
+    ada.write("env.sh", "export PATH=$PATH:~/toolbin ADDED='it is \"so\"'\n", 0o644)
+    lines = ["--setup", "source env.sh # mine", "--setup", "[[ $ADDED == it* ]] && names=(a b) && ulimit -n 999"]
+    done = ada.glaunch("-n", "2", "-N", "2", *lines, "mytool")
+    assert done.code == 0, done.stderr
+    assert '0: tool of , , it is "so", 999' in done.stdout
+    done = ada.glaunch("-n", "2", "-N", "2", "--setup", "source nothing.sh", "mytool")
+    assert done.code == 1, done.stderr
+    assert "setup ended with 1 in the line: source nothing.sh" in done.stderr + done.stdout
+
+
+def test_an_active_venv_goes_along_also_without_the_environment(ada: User) -> None:
+    ada.write("where.py", "import os, sys\nprint('in', sys.prefix, os.environ.get('VIRTUAL_ENV'))\n")
+    shell = "python3 -m venv --without-pip v && . v/bin/activate && exec glaunch -n 1 -N 1 "
+    done = ada.run("sh", "-c", shell + "where.py")
+    assert "0: in /home/ada/v /home/ada/v" in done.stdout, done.stderr
+    done = ada.run("sh", "-c", shell + "--export NONE where.py")
+    assert "0: in /home/ada/v None" in done.stdout, done.stderr
