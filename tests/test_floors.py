@@ -20,6 +20,7 @@ FLOORS: dict[str, int] = {
     "hostlist": 1, "cluster": 1, "fabric": 1, "node_shape": 1, "request": 1, "settings": 1, "job": 1, "logs": 1,
     "document": 1, "inherited": 1, "rule": 1, "network_model": 1, "schema": 1, "reasons": 1, "network": 1, "network_json": 1,
     "past_jobs": 1, "slurm_versions": 1, "accounting": 1, "block_tree": 1, "block_rule": 1,
+    "job_array": 1, "dependency": 1,
     "fabric_json": 1, "routes": 1, "secret": 1,
     "parsers": 2, "writers": 2,
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,

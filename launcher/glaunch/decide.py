@@ -7,9 +7,10 @@ from types import MappingProxyType
 from glaunch.asking import Ask, Way, parse_wait, way_of
 from glaunch.block_rule import block_rule, tops
 from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits
+from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
+from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import choose, outlook
@@ -25,7 +26,7 @@ from glaunch.placement.qos import bounds_of, closed_qos, over_bounds
 from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
-from glaunch.sbatch_options import directives
+from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
 from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
@@ -76,7 +77,8 @@ def decide(
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
-    return Plan(
+    parts = _parts(request, cluster)
+    decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
         folder=folder,
@@ -104,12 +106,15 @@ def decide(
             *kept.notes,
             *_requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
+            *_split(request, parts, cluster),
             *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
+        parts=parts,
     )
+    return part_of(decided, 0) if parts else decided
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
@@ -121,6 +126,27 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
     return request, origins
+
+
+def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:
+    return split(parse_array(request.array), *limits_of(cluster.config)) if request.array else ()
+
+
+def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
+    """That an array is several submissions, which, and what its cap means then."""
+    if not parts or not request.array:
+        return ()
+    array, (size, most) = parse_array(request.array), limits_of(cluster.config)
+    if "aftercorr" in (request.dependency or ""):
+        raise UsageError(
+            f"-d {request.dependency}: aftercorr joins the indexes of two arrays, and this one is {len(parts)} jobs here",
+            hint="wait for all of the other one: -d afterok:JOB",
+        )
+    shown = [part.tasks for part in parts[:4]] + (["…"] if len(parts) > 4 else [])
+    limit = f"max_array_tasks is {most}" if most is not None and most < (size or 0) else f"MaxArraySize is {size}"
+    words = f"{plural(array.count, 'task')} in {len(parts)} submissions ({'; '.join(shown)}), since {limit} here"
+    cap = f", each begins when the one before it is over, so that at most {array.cap} run at once" if array.cap else ""
+    return (f"{words}{cap}; the program sees the index that you asked for",)
 
 
 def _takes_an_order(cluster: Cluster) -> bool:
@@ -236,6 +262,8 @@ def _notes(request: Request, fit: Eligible, placement: Placement | None, arrange
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
+    if request.named_dependency:
+        notes.append(f"-d {request.named_dependency}: {request.dependency}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if not arranged:

@@ -40,6 +40,18 @@ class Submission:
     pin: str
     """none, held, lifted or settled (it started on its nodes, or is over)."""
     detail: str = ""
+    cluster: str = ""
+    """The cluster that it went to, by name; "" for the one of the host where it was launched."""
+    launch: str = ""
+    """Of an array that is several submissions: the id of the first of them; "" where a launch is one."""
+    tasks: str = ""
+    """Of such a one: its part of the indexes that were asked for, `1000-1999`."""
+    offset: int = 0
+    """What is to be added to Slurm's index for the one that was asked for."""
+
+
+_WORDS = ("name", "folder", "script", "job_id", "state", "pin", "detail", "cluster", "launch", "tasks")
+"""Fields that are copied from a line as they are."""
 
 
 class History:
@@ -118,11 +130,11 @@ class History:
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
     if before is None:
         before = Submission(event["id"], "", "", "", event["at_s"], (), "", "intent", "none")
-    changes = {
-        key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)
-    }
+    changes = {key: event[key] for key in _WORDS if isinstance(event.get(key), str)}
     if isinstance(event.get("nodes"), list):
         changes["nodes"] = tuple(event["nodes"])
+    if isinstance(event.get("offset"), int):
+        changes["offset"] = event["offset"]
     return replace(before, **changes)
 
 

@@ -67,7 +67,7 @@ _SWITCHES = frozenset({"overcommit", "requeue", "spread-job", "use-min-nodes"})
 _GLAUNCHS = frozenset(
     f"SBATCH_{name}"
     for name in (
-        "CLUSTERS", "DEBUG", "DISTRIBUTION", "ERROR", "GPUS", "GPUS_PER_TASK", "INPUT", "NO_REQUEUE", "NTASKS_PER_GPU",
+        "DEBUG", "DISTRIBUTION", "ERROR", "GPUS", "GPUS_PER_TASK", "INPUT", "NO_REQUEUE", "NTASKS_PER_GPU",
         "OPEN_MODE", "OUTPUT", "TRES_PER_TASK", "WAIT", "WAIT4SWITCH",
     )
 )  # fmt: skip
@@ -89,7 +89,7 @@ _STEPS = frozenset(
 _CONTAINERS = frozenset(f"PYXIS_CONTAINER_{name}" for name in ("ENV", "IMAGE", "MOUNTS", "NAME", "SAVE", "WORKDIR"))
 """pyxis would put every step of the job into that container, also those that only order and gather. **Source:** pyxis args.c."""
 
-NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | _CONTAINERS
+NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | _CONTAINERS | {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}
 """What the environment of sbatch, and so of the job, is without."""
 
 

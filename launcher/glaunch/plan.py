@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from glaunch.hostlist import expand
+from glaunch.job_array import ArrayPart
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost, OrderRow, Placement
@@ -156,8 +157,22 @@ class Plan:
     slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+    parts: tuple[ArrayPart, ...] = ()
+    """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
+    part: int = 0
+    """Which of `parts` these directives submit."""
 
     @property
     def listed(self) -> tuple[str, ...]:
         """The nodes that Slurm is asked for by name: the planned ones, of `prefer` their spares too; () where it chooses freely."""
         return next((tuple(expand(option.value)) for option in self.arguments if option.name == "nodelist" and option.value), ())
+
+    @property
+    def offset(self) -> int:
+        """What is to be added to Slurm's array index for the one that was asked for."""
+        return self.parts[self.part].offset if self.parts else 0
+
+    @property
+    def tasks_of_part(self) -> str:
+        """The array's indexes in this submission, as they were asked for; "" where the launch is one submission."""
+        return self.parts[self.part].tasks if self.parts else ""

@@ -154,6 +154,12 @@ _KEYS = (
     Key("follow.poll_s", "number", 10, "How often Slurm is asked about a job that is followed, at first.", least=2, most=3600),
     Key("follow.max_poll_s", "number", 60, "The longest pause between two questions, after backing off.", least=10, most=3600),
     Key("slurm.timeout_s", "number", 20, "How long one Slurm command may take.", least=1, most=600, per_partition=False),
+    Key("slurm.gateway", "text", "auto",
+        "auto (pyslurm where it is installed and made for this Slurm, else Slurm's commands), pyslurm or commands; see gateway.md.",
+        ("auto", "pyslurm", "commands"), per_partition=False),
+    Key("slurm.submit", "text", "sbatch",
+        "sbatch, or pyslurm: then cli_filter plugins and SPANK options do not see the job, and each submission says so.",
+        ("sbatch", "pyslurm"), per_partition=False),
     Key("slurm.keep_s", "number", 3600, "How long answers about configuration, partitions and topology are kept; never node states.",
         most=86400, per_partition=False),
 )

@@ -13,7 +13,21 @@ from glaunch.tuning import Variable
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
 
-HOSTILE = ("a b", "it's \"so\"", "$(id) `id` $HOME", "back\\slash\\", "*", "two\nlines\n", "grüße 日本", "", "-x", "--nnodes=9", ":", "~", "a\tb")
+HOSTILE = (
+    "a b",
+    'it\'s "so"',
+    "$(id) `id` $HOME",
+    "back\\slash\\",
+    "*",
+    "two\nlines\n",
+    "grüße 日本",
+    "",
+    "-x",
+    "--nnodes=9",
+    ":",
+    "~",
+    "a\tb",
+)
 SHOW = """
 i=0
 hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \\n'; }
@@ -53,7 +67,16 @@ def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
 @pytest.mark.parametrize("name", FORMS)
 def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str) -> None:
     variables = [Variable("HOSTILE", "\n".join(HOSTILE), "--env", "asked for", "")]
-    folder = make(jobs, name, ("sh", "-c", SHOW, "sh", *HOSTILE), nodes=3, per_node=2, tasks=5, variables=variables, more=(Option("gpus-per-node", "4"),))
+    folder = make(
+        jobs,
+        name,
+        ("sh", "-c", SHOW, "sh", *HOSTILE),
+        nodes=3,
+        per_node=2,
+        tasks=5,
+        variables=variables,
+        more=(Option("gpus-per-node", "4"),),
+    )
     run = jobs.run(folder)
     assert run.end is not None
     assert run.end.code == 7, jobs.log(folder) + str(lines_of(run))

@@ -22,6 +22,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-c", "--cpus-per-task", type=click.IntRange(1), metavar="N", help="Cores of each rank."),
     click.option("--mem", metavar="SIZE", help="Memory of each node."),
     click.option("-p", "--partition", metavar="NAME", help="Partition; without it the one with GPUs."),
+    click.option("-M", "--clusters", metavar="NAME", help="On this cluster of the site, by its name (needs accounting)."),
     click.option("-A", "--account", metavar="NAME", help="Account."),
     click.option("-q", "--qos", metavar="NAME", help="Quality of service."),
     click.option("-t", "--time", metavar="TIME", help="Time limit, as sbatch takes it: 90, 2:00:00, 1-12."),
@@ -30,7 +31,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-x", "--exclude", metavar="NODES", help="Never on these nodes."),
     click.option("-w", "--nodelist", metavar="NODES", help="On these nodes."),
     click.option("--reservation", metavar="NAME", help="In this reservation."),
-    click.option("-d", "--dependency", metavar="LIST", help="After other jobs."),
+    click.option("-d", "--dependency", metavar="LIST", help="After other jobs, by id or name: afterok:prep."),
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
@@ -84,7 +85,21 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 PASSED = (
-    *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
+    *(
+        "mem",
+        "partition",
+        "account",
+        "qos",
+        "time",
+        "name",
+        "constraint",
+        "exclude",
+        "nodelist",
+        "reservation",
+        "dependency",
+        "array",
+        "clusters",
+    ),
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""

@@ -36,7 +36,7 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
     from glaunch.report.plan import plan_text
 
     request = request_from(params)
-    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
+    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params), params["clusters"])
     plan = pipeline.plan(world, request, when=params.get("when", False), compare=params.get("compare", False))
     if params["as_json"]:
         from glaunch.report.documents import plan_document

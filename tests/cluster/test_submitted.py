@@ -1,0 +1,64 @@
+"""What is submitted beside one plain job: arrays, chains, requeues; for real."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.cluster.conftest import PROGRAM, User, idle, job_id_of
+
+from glaunch.sandbox.box import Sandbox
+
+pytestmark = pytest.mark.slurm
+
+TASK = """\
+#!/bin/sh
+echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX, $SLURM_ARRAY_TASK_COUNT in all"
+[ "$SLURM_ARRAY_TASK_ID" != "${FAIL-}" ] || exit 7
+"""
+
+
+@pytest.fixture
+def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
+    """ada on a small sandbox whose arrays end at index 5."""
+    box = sandboxes("submitted", nodes=4, slurm_conf=("MaxArraySize=6",))
+    user = User(box)
+    user.write("prog.sh", PROGRAM)
+    user.write("task.sh", TASK)
+    yield user
+    idle(box)
+
+
+def test_an_array_that_is_too_large_is_several_jobs_and_every_task_sees_the_index_that_was_asked_for(ada: User) -> None:
+    done = ada.glaunch("run", "-n", "1", "-a", "0-11", "--env", "FAIL=8", "./task.sh")
+    assert done.code == 7, done.stderr
+    seen = [int(index) for index in re.findall(r"^\[(\d+)\] 0: task \1 of 0-11, 12 in all$", done.stdout, re.M)]
+    assert sorted(seen) == list(range(12))
+    assert "11 of 12 array tasks ended well; not 8" in done.stderr
+    first, second, third = re.findall(r"job (\d+) submitted \(tasks", done.stderr)
+    assert ada.glaunch("logs", f"{first}_8").stdout == ada.glaunch("logs", f"{second}_3").stdout != ""
+    assert len(re.findall(rf"^(?:{first}|{second}|{third}) +task \[", ada.glaunch("status", "task").stdout, re.M)) == 3
+    again = ada.run("sbatch", "--parsable", "--array=1", f"{ada.job(third + '_1')['Command'].split()[0]}").stdout.strip()
+    ada.wait_for(again)
+    (run,) = (run for run in ada.attempts(again) if run.job_id == again)
+    assert "task 11 of 0-11" in (run.path / "out" / f"{run.hosts[0]}.log").read_text()
+
+
+def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(ada: User) -> None:
+    done = ada.glaunch("run", "-n", "1", "-a", "1-9:2%3", "-J", "capped", "--sbatch", "hold", "--parsable", "./task.sh")
+    first, second = done.stdout.strip().split(":")
+    assert ada.job(second)["Dependency"].startswith(f"afterany:{first}_*")
+    assert ada.job(second)["ArrayTaskThrottle"] == "3"
+    assert ada.glaunch("cancel", "capped").code == 0
+    assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
+
+
+def test_a_chain_by_name_runs_in_its_order(ada: User) -> None:
+    first = ada.glaunch("run", "-n", "1", "-J", "prep", "--env", "SLEEP=1", "--detach", "./prog.sh").stdout.strip()
+    second = ada.glaunch("run", "-n", "1", "-J", "main", "-d", "afterok:prep", "--detach", "./prog.sh").stdout.strip()
+    done = ada.glaunch("run", "-n", "1", "-d", "afterok:main", "--env", "FAIL=0", "--env", "CODE=7", "./prog.sh")
+    assert f"-d afterok:main: afterok:{second}" in done.stderr
+    assert done.code == 7, done.stderr
+    ends = [[run.end for run in ada.attempts(job_id)][-1] for job_id in (first, second, job_id_of(done))]
+    moments = [moment for end in ends if end is not None for moment in (end.began_s, end.ended_s)]
+    assert moments == sorted(moments)
+    assert len(moments) == 6
