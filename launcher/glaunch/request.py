@@ -48,6 +48,8 @@ class Request:
     requeue: bool = False
     force: bool = False
     """Hand a request to Slurm that can never run."""
+    mixed: bool = False
+    """Nodes of several GPU types and numbers of GPUs may be in one job."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
     sbatch: tuple[tuple[str, str | None], ...] = ()

@@ -67,6 +67,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option("--mixed", is_flag=True, help="Nodes with different GPUs in one job, where too few of one kind are free."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -158,6 +159,7 @@ def request_from(params: dict[str, Any]) -> Request:
         exclusive=params["exclusive"],
         requeue=params["requeue"],
         force=params["force"],
+        mixed=params["mixed"],
         **{name: params[name] for name in PASSED},
     )
     for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
