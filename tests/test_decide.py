@@ -185,8 +185,9 @@ def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
         for number, kind in enumerate(gres, 1)
     ]
     cluster = replace(CLUSTER, nodes=parse_nodes("\n".join(lines)))
-    with pytest.raises(NeverFits, match="has 2 such nodes"):
+    with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
         site.decide(cluster=cluster, tasks=None, nodes=3)
+    assert "--mixed takes those with other GPUs too" in refused.value.hint
     plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
     assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
     assert (plan.mode, plan.layout.tasks) == ("pin", 12)

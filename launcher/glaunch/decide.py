@@ -77,6 +77,7 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
     arranged = _takes_an_order(cluster)
+    environment = _environment(request, settings, rules, fit.layout.nodes, caller)
     parts = _parts(request, cluster)
     decided = Plan(
         submission_id=submission_id,
@@ -98,8 +99,8 @@ def decide(
         health=health,
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
-        environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
+        environment=environment,
+        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables), arranged=arranged),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(

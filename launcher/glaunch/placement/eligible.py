@@ -15,6 +15,7 @@ from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
 
 HIDDEN_NODES = "Slurm does not show its nodes here (PrivateData): which are free, only Slurm knows"
+OTHER_GPUS = "with other GPUs"
 AHEAD = "reserved before the job would end"
 
 
@@ -198,7 +199,7 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
     lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
     exclusive, share = share_of(request, cluster, ask.partition, lay, members, most)
     restricted = len(ask.wanted) >= lay.nodes
-    never: Counter[str] = Counter({"with other GPUs": len(rows) - len(members)} if len(rows) > len(members) else {})
+    never: Counter[str] = Counter({OTHER_GPUS: len(rows) - len(members)} if len(rows) > len(members) else {})
     busy: Counter[str] = Counter()
     sets: dict[str, list[int]] = {FREE: [], STARTABLE: [], "ever": [], AHEAD: []}
     for row in members:

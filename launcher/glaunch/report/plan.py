@@ -9,7 +9,7 @@ from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
-from glaunch.plan import Option, Plan
+from glaunch.plan import Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
@@ -72,6 +72,7 @@ def _asked(plan: Plan, width: int) -> list[str]:
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
     lines += row("runs", shlex.join(plan.launch.argv), width)
+    lines += row("started by", started_by(plan.launch), width)
     lines += row("in", plan.launch.work_dir, width)
     lines += row("folder", plan.folder, width)
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
@@ -81,6 +82,23 @@ def _asked(plan: Plan, width: int) -> list[str]:
     for label, option in zip(("sbatch", *[""] * len(others)), others, strict=False):
         lines += row(label, _because(f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option), width)
     return lines
+
+
+def started_by(launch: Launch) -> str:
+    """The launch form, and what it becomes."""
+    words = shlex.join(launch.starter)
+    if launch.form in {"torchrun", "accelerate"}:
+        return f"{launch.form}, one a node, told its place (static rendezvous): {words}"
+    options = f" {words}" if words else ""
+    if launch.form == "exec":
+        return f"srun{options}, once, on the first node: it starts what it wants itself; $GLAUNCH_HOSTFILE names nodes and slots"
+    if launch.form != "mpi":
+        return f"srun{options}, one task a rank"
+    if launch.mpi == "auto":
+        return (
+            f"srun --mpi=pmix{options} where that works there, else Open MPI's mpirun{options}, else srun --mpi=pmi2{options}: one MPI job"
+        )
+    return f"{'mpirun' if launch.mpi == 'mpirun' else f'srun --mpi={launch.mpi}'}{options}: one MPI job"
 
 
 def _because(text: str, option: Option | None) -> str:
