@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of
+from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.choose import choose
 from glaunch.gateways.kept import Kept, read_cluster, with_accounting
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.history import History, held_nodes
+from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
@@ -33,6 +34,7 @@ from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import talk
 from glaunch.units import MIB
+from glaunch.withheld import without_secrets
 
 if TYPE_CHECKING:
     from glaunch.report.contact import Contact
@@ -58,20 +60,32 @@ class World:
     gateway_why: str = ""
     """Why Slurm is asked this way (pyslurm, its commands, a capture)."""
 
+    def on(self, cluster: str) -> "World":
+        """The same, but Slurm is asked on another cluster ("": this host's own)."""
+        return replace(self, slurm=self.slurm.on(cluster))
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """What this user launched on the cluster that is asked, oldest first."""
+        return tuple(one for one in self.history.submissions() if one.cluster == self.slurm.cluster)
+
     @property
     def captured(self) -> bool:
         """Whether answers come from a capture."""
         return self.captured_at_s is not None
 
 
-def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
-    """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
+def open_world(snapshot: str | None = None, options: Options | None = None, cluster: str | None = None) -> World:
+    """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's.
+
+    `cluster`: the one that is asked for by name; else the one of SBATCH_CLUSTERS, of SLURM_CLUSTERS, of this host.
+    """
     settings = load(home=home_folder(), cwd=here_folder(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
     history = History(state, login_host())
     if snapshot is None:
-        chosen = choose(settings, state / "kept")
+        cluster = cluster or os.environ.get("SBATCH_CLUSTERS")
+        chosen = choose(settings, state / "kept", {**os.environ, **({"SLURM_CLUSTERS": cluster} if cluster else {})})
         for note in chosen.notes:
             talk(note)
         return World(chosen.gateway, settings, load_rules(), load_model(), history, chosen.kept, gateway_why=chosen.why)
@@ -140,7 +154,7 @@ def _later(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> Lat
     settings = world.settings.for_partition(decided.partition)
     if partition is None:
         return None
-    held = held_nodes(world.history.submissions(), time.time())
+    held = held_nodes(world.submissions(), time.time())
     sight = Sight(cluster, fabric, partition, world.slurm.occupations(), held, network_of(settings), world.model)
     return look_ahead(decided, settings.text("placement.objective"), sight)
 
@@ -156,24 +170,24 @@ def _slurm_choice(world: World, decided: Plan, fabric: Fabric) -> SlurmChoice:
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:
-    """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
+    """(plan, its texts, the values of its secrets) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
     return decided, script_of(world, decided), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
-    """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
-    request = with_inherited(request, os.environ)
-    public, hidden = split_secrets(request.env)
+    """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
+    request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
 
+    past = () if world.captured else world.submissions()
     anew = False
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
             decided = decide(
-                replace(request, env=public),
+                request,
                 world.settings,
                 world.rules,
                 seen,
@@ -183,13 +197,37 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
                 folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
                 now_s=cluster.taken_at_s,
                 model=world.model,
-                held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
+                held=held_nodes(past, time.time()),
+                failed=failed_jobs(past, time.time()),
             )
-            return decided, hidden
+            return without_secrets(decided)
         except NeverFits:
             if anew or seen.accounting is None:
                 raise
             anew = True  # nobody is refused by a limit that was kept, and may have changed since
+
+
+def _with_ids(world: World, request: Request) -> Request:
+    """The request with the ids of the jobs that its dependency names; only then Slurm is asked for this user's jobs (2 RPCs)."""
+    asked = request.dependency
+    if not asked or not names_in(asked):
+        return request
+    if world.captured:
+        raise UsageError(f"-d {asked} names a job, and a capture has no jobs", hint="name it by an id: -d afterok:12")
+    submissions = [one for one in world.submissions() if one.job_id]
+    launches: dict[str, list[str]] = {}
+    for one in submissions:
+        launches.setdefault(one.launch or one.id, []).append(one.job_id)
+    known = Known(
+        world.slurm.own_jobs(),
+        {one.job_id: tuple(launches[one.launch]) for one in submissions if one.launch},
+        {one.name: _remembered(one) for one in submissions},
+    )
+    return replace(request, dependency=with_ids(asked, known, force=request.force), named_dependency=asked)
+
+
+def _remembered(one: Submission) -> str:
+    return f"{one.job_id} ({one.detail})" if one.detail else one.job_id
 
 
 def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) -> str:

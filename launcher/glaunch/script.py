@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
+from glaunch.job_array import parse_array
 from glaunch.plan import Launch, Plan
 from glaunch.schema import LAUNCH_FORMS
 
@@ -78,6 +79,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             planned_leaves=plan.placement.cost.leaves if plan.placement else 0,
             fewest_pods=plan.fewest_pods,
             on_bad=plan.on_bad,
+            max_requeues=plan.request.max_requeues or 0,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,
@@ -95,7 +97,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
     switches = "".join("\t".join(path) + "\n" for path in plan.paths)
     tables = (("order.tsv", order), ("switches.tsv", switches))
-    return Script((*_node_files(plan.launch, templates), *_commands(plan.launch), *tables, ("job.sbatch", text)))
+    return Script((*_node_files(plan.launch, templates), *_commands(plan), *tables, ("job.sbatch", text)))
 
 
 def quote(text: str) -> str:
@@ -111,18 +113,37 @@ def _node_files(launch: Launch, templates: Mapping[str, str]) -> tuple[tuple[str
     return tuple(sorted(files.items()))
 
 
-def _commands(launch: Launch) -> tuple[tuple[str, str], ...]:
+def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
     """The program as a file that task.sh reads, and what starts a node's ranks as one for agent.sh.
 
     Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
     """
+    launch = plan.launch
     what = "What runs, once" if launch.form == "exec" else "What every rank runs"
-    program = ("command.sh", f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}")
-    return (program, ("starter.sh", f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"))
+    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}{_indexes(plan)}"
+    starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"
+    return (("command.sh", program), ("starter.sh", starter))
 
 
 def _words(argv: tuple[str, ...]) -> str:
     return "set --" + "".join(f" \\\n    {_shell(word)}" for word in argv) + "\n"
+
+
+def _indexes(plan: Plan) -> str:
+    """Of an array that is several submissions: the program sees the index, and the array, that were asked for; glaunch's own steps and
+    Slurm's commands keep Slurm's."""
+    if not plan.parts or not plan.request.array:
+        return ""
+    array = parse_array(plan.request.array)
+    whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
+    lines = [
+        "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
+        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
+        "fi",
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _check(plan: Plan, gathering: Gathering) -> None:
@@ -166,6 +187,13 @@ def _shell_word(text: str) -> str:
     return _shell(text).replace("\r", "'\"$gl_cr\"'")
 
 
+def _code(line: str) -> str:
+    """A line of the user's own shell code, as it is: nothing is quoted, since it is code."""
+    if _CONTROL.search(line.replace("\t", " ")):
+        raise UsageError(f"setup line {line!r}: a line of a script holds no control characters", hint="one line each")
+    return line
+
+
 def _sbatch(value: str, name: str) -> str:
     """An #SBATCH value: double quotes, backslash and quote escaped, nothing expanded; a line's end cannot be written at all."""
     if _CONTROL.search(value):
@@ -200,6 +228,7 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         q=_shell_word,
         sbatch=_sbatch,
         comment=_comment,
+        code=_code,
         number=_number,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
         variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),

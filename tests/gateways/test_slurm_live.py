@@ -16,7 +16,7 @@ from glaunch.job import Job
 from glaunch.placement.eligible import eligible
 from glaunch.placement.partition import choose_partition
 from glaunch.request import Request
-from glaunch.slurm_versions import PATH_WITHOUT_ARGUMENTS
+from glaunch.slurm_versions import SHOWS_SCRIPTS_ALONE
 
 if TYPE_CHECKING:
     from tests.gateways.conftest import Live
@@ -110,7 +110,7 @@ def test_a_job_from_submission_to_its_end(live: "Live", slurm_version: tuple[int
     live.until(lambda: told(gateway.job(answer.job_id)).over)
     job = told(gateway.job(answer.job_id))
     assert (job.state, job.exit_code, job.exit_signal, job.node_count) == ("FAILED", 7, 0, 2)
-    assert job.script == (script if PATH_WITHOUT_ARGUMENTS.there(slurm_version) else f"{script} sub 1 $x")
+    assert job.script == (script if SHOWS_SCRIPTS_ALONE.there(slurm_version) else f"{script} sub 1 $x")
     assert job.time_limit_s == 1800
     assert abs((job.start_s or 0) - time.time()) < 600
     (row,) = gateway.jobs([answer.job_id])

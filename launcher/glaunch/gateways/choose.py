@@ -36,6 +36,8 @@ def choose(settings: Settings, kept_folder: Path, environ: Mapping[str, str] | N
     wished, submits = settings.text("slurm.gateway"), settings.text("slurm.submit") == "pyslurm"
     commands = SlurmCommands(environ=environ, timeout_s=timeout_s)
     kept = Kept(kept_folder, keep_s=keep_s, environ=environ)
+    if commands.cluster and wished != "commands":
+        return Choice(commands, kept, f"pyslurm asks this host's own cluster only, and {commands.cluster} was asked for")
     found = installed() if wished != "commands" else None
     notes: list[str] = []
     if wished == "pyslurm" and found is None:

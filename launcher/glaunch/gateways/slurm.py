@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from glaunch.cluster import NodeTable
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, SignalsDeferred, Surround, Surroundings, within
-from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
+from glaunch.gateways.slurm_environment import cluster_of, reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
 from glaunch.parsers.slurm_answers import read_nodes
 
@@ -71,11 +71,24 @@ class SlurmCommands:
         mark: Callable[[], str] = lambda: f"|{os.urandom(4).hex()}|",
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
+        self.cluster = cluster_of(self._environ)
+        """The cluster that is asked, by name; "" for the one of this host's slurm.conf."""
         self._surround = surround if run is None else lambda _: run
         self._timeout_s = timeout_s
         self._submit_timeout_s = max(submit_timeout_s, timeout_s)
         self._mark = mark
         self._run = self._surround(Surroundings(reading_environment(self._environ)))
+
+    def on(self, cluster: str) -> "SlurmCommands":
+        """The same for another cluster of the same accounting database ("": this host's own)."""
+        if cluster == self.cluster:
+            return self
+        environ = {**self._environ, "SLURM_CLUSTERS": cluster}
+        if not cluster:
+            del environ["SLURM_CLUSTERS"]
+        return SlurmCommands(
+            environ=environ, surround=self._surround, timeout_s=self._timeout_s, submit_timeout_s=self._submit_timeout_s, mark=self._mark
+        )
 
     # What there is
 
@@ -94,15 +107,6 @@ class SlurmCommands:
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
 
-    def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
-        """Several of QUESTIONS, asked side by side; `known`: answers that are still good, for a gateway that can use them."""
-        if len(questions) == 1:
-            return {questions[0]: self.answer(questions[0])}
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
-            return dict(zip(questions, pool.map(self.answer, questions), strict=True))
-
     def allowance(self, user: str) -> tuple[str, str]:
         """All QOS, and this user with her associations, from the accounting database (no RPC to the controller), within a short time."""
         from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
@@ -116,6 +120,15 @@ class SlurmCommands:
             if done.code != 0 or is_silence(done) or not done.stdout.strip():
                 raise refusal(done, "to show what accounting allows you", ALLOWANCE_TIMEOUT_S)
         return answers[0].stdout, answers[1].stdout
+
+    def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
+        """Several of QUESTIONS, asked side by side; `known`: answers that are still good, for a gateway that can use them."""
+        if len(questions) == 1:
+            return {questions[0]: self.answer(questions[0])}
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
+            return dict(zip(questions, pool.map(self.answer, questions), strict=True))
 
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""
@@ -205,7 +218,8 @@ class SlurmCommands:
         from glaunch.parsers.slurm_jobs import SACCT_FIELDS, parse_sacct
 
         mark = self._mark()
-        done = self._ask(("sacct", "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
+        where = ("-M", self.cluster) if self.cluster else ()  # the one command that does not read SLURM_CLUSTERS
+        done = self._ask(("sacct", *where, "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
         if "accounting storage is disabled" in done.stderr:
             return None
         if done.code != 0 or (not done.stdout and is_silence(done)):

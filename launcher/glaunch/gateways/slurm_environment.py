@@ -3,12 +3,20 @@
 from collections.abc import Mapping
 
 from glaunch.errors import UsageError
-from glaunch.inherited import NOT_HANDED_ON
+from glaunch.inherited import NOT_HANDED_ON, around_a_new_job
 
 WHERE_THE_CLUSTER_IS = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_PROTOCOL_VERSION")
 """Kept in every call. SLURM_CLUSTERS is `--clusters`: with one name all calls go to that cluster."""
 
 _DISPLAY = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_")
+
+
+def cluster_of(environ: Mapping[str, str]) -> str:
+    """The cluster that SLURM_CLUSTERS names; "" for the one of this host's slurm.conf. Raises UsageError where it names several."""
+    clusters = environ.get("SLURM_CLUSTERS", "")
+    if "," in clusters or clusters == "all":
+        raise UsageError(f"{clusters!r} names several clusters; a launch goes to one", hint=f"-M {clusters.split(',')[0]}")
+    return clusters
 
 
 def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -20,12 +28,7 @@ def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
     Raises UsageError where SLURM_CLUSTERS names several clusters: a plan is for one.
     **Source:** ENVIRONMENT VARIABLES of squeue(1), sinfo(1), scontrol(1), sacct(1).
     """
-    clusters = environ.get("SLURM_CLUSTERS", "")
-    if "," in clusters or clusters == "all":
-        raise UsageError(
-            f"SLURM_CLUSTERS={clusters} names several clusters; a launch goes to one",
-            hint=f"export SLURM_CLUSTERS={clusters.split(',')[0]}",
-        )
+    cluster_of(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith(_DISPLAY) or name in WHERE_THE_CLUSTER_IS}
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s", "SLURM_TOPO_LEN": "16777216"}
 
@@ -33,14 +36,12 @@ def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def submitting_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """For sbatch, whose environment the job inherits: the user's own, less what would break the job or the submission.
 
-    What `inherited` has read goes: a variable would beat the script. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
+    What `inherited` has read goes: a variable would beat the script, which names the cluster too, and SLURM_CLUSTERS would make each srun
+    of the job ask the database. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
     with it), SLURM_HOSTFILE (every srun of the job would become `--distribution=arbitrary`) and other options of srun that the steps set.
-    Inside an allocation all of the outer job's SLURM_* go: they describe that job, not the new one.
+    Inside an allocation all of the outer job's SLURM_* go: they describe that job, not the new one, and would bind the new one's ranks to
+    the cores of a task of the old one.
     **Source:** INPUT ENVIRONMENT VARIABLES of sbatch(1).
     """
-    inside = "SLURM_JOB_ID" in environ or "SLURM_JOBID" in environ
-    return {
-        name: value
-        for name, value in environ.items()
-        if name not in NOT_HANDED_ON and not (inside and name.startswith("SLURM_") and name not in WHERE_THE_CLUSTER_IS)
-    }
+    around = around_a_new_job(environ, WHERE_THE_CLUSTER_IS)
+    return {name: value for name, value in around.items() if name not in NOT_HANDED_ON}

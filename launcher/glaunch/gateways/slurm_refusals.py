@@ -41,6 +41,9 @@ _SILENT = (
     ),
 )
 
+_NO_CLUSTER = re.compile(r"invalid entry for")
+"""What all commands say of a cluster that the database does not know, or where there is none. **Source:** tried on 22.05.8."""
+
 _SAID_NO = (
     (r"[Ii]nvalid partition", "see them: sinfo -s"),
     (
@@ -68,6 +71,13 @@ _SAID_NO = (
 def refusal(done: Completed, doing: str, timeout_s: float) -> SlurmError:
     """The error for a Slurm command that failed. `doing` ends the sentence "Slurm refused …": `the job`, `to say which nodes there are`."""
     words = spoken(done)
+    if _NO_CLUSTER.search(done.stderr):
+        return SlurmError(
+            f"Slurm refused {doing}: {words}",
+            argv=done.argv,
+            stderr=done.stderr,
+            hint="clusters are known by the accounting database alone: sacctmgr show clusters format=cluster",
+        )
     for pattern, what, hint in _SILENT:
         if re.search(pattern, done.stderr):
             return ControllerSilent(f"{what}: {_telling(words, pattern)}", argv=done.argv, stderr=done.stderr, hint=hint)
@@ -91,6 +101,8 @@ def _telling(words: str, pattern: str) -> str:
 
 def is_silence(done: Completed) -> bool:
     """True where the command says that it got no answer, whatever its exit code: `scontrol show topology` ends with 0 then (22.05)."""
+    if done.code is not None and _NO_CLUSTER.search(done.stderr):
+        return False
     return done.code is None or any(re.search(pattern, done.stderr) for pattern, _, _ in _SILENT)
 
 
