@@ -151,7 +151,8 @@ def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
     program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
-    for place in dict.fromkeys((decided.folder, program) if program else (decided.folder,)):
+    image = os.path.dirname(decided.launch.container.file) if decided.launch.container else ""
+    for place in dict.fromkeys(path for path in (decided.folder, program, image) if path):
         warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
