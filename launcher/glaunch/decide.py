@@ -75,7 +75,8 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    arranged = _takes_an_order(cluster)
+    is_python = request.command[0].endswith(".py")
+    how = launch_of(settings, caller, fit.layout, arranged=_takes_an_order(cluster), is_python=is_python)
     parts = _parts(request, cluster)
     decided = Plan(
         submission_id=submission_id,
@@ -97,7 +98,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=launch_of(settings, caller, fit.layout, arranged=arranged, is_python=request.command[0].endswith(".py")),
+        launch=how,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
@@ -106,7 +107,7 @@ def decide(
             *_requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
             *_split(request, parts, cluster),
-            *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+            *_notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,

@@ -10,6 +10,8 @@ from glaunch.settings import Settings
 
 _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.commands.launch"}
 """What starts the ranks of a node, as a module of the user's own Python. **Source:** the entry points of torch and accelerate."""
+_OWN_ORDER = frozenset({*_MODULES, "exec"})
+"""Each node is told its place in the order, so it holds also where Slurm takes none."""
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
@@ -40,4 +42,4 @@ def launch_of(settings: Settings, caller: Caller, layout: RankLayout, *, arrange
     if restarts:
         starter += (f"--max_restarts={restarts}",)
     starter += settings.words("launch.options")
-    return Launch(form, caller.program, caller.work_dir, arranged, starter, mpi if form == "mpi" else "")
+    return Launch(form, caller.program, caller.work_dir, arranged or form in _OWN_ORDER, starter, mpi if form == "mpi" else "")

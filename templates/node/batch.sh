@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_own_order='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -65,6 +65,13 @@ order_ranks() {
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
     [ "$gl_form" = planned ] || slurm_order
+    name_nodes
+}
+
+# For the steps that are not the ranks: an allocation may have more nodes than this run
+name_nodes() {
+    gl_among=
+    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 some() { # COUNT ONE MORE
@@ -125,7 +132,6 @@ slurm_order() {
     gl_most=$gl_per_node
     [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
     sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 probe() {
@@ -134,11 +140,11 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one: topology/block does not since 26.05.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     form_ready
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
         gl_host_file=$gl_attempt/ordered
         probe
         gl_result=$?
@@ -150,8 +156,9 @@ look_at_nodes() {
     case $gl_result in
     0 | 72 | 73 | 126 | 127) ;;
     *)
-        if [ "$gl_form" = planned ]; then
+        if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
             slurm_order
+            name_nodes
             probe
             gl_result=$?
             [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
@@ -164,8 +171,6 @@ look_at_nodes() {
     *) stop "not every node can take part; no rank was started" ;;
     esac
     cd "$gl_work_dir" || stop "the working folder $gl_work_dir is not there"
-    # for the steps that are not the ranks: an allocation may have more nodes than this run
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 watch_limit() {
@@ -214,17 +219,14 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
     exec srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
 }
 
+# Where each of them stands in the order it reads itself, so Slurm's own order is good enough.
 # Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
 # ranks, whoever starts those.
 agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
-    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log "$@"
     cd "$gl_attempt" || exit 1
-    if [ "$gl_form" = planned ]; then
-        export SLURM_HOSTFILE="$gl_attempt/ordered"
-        exec srun --distribution=arbitrary "$@"
-    fi
-    exec srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+    exec srun --export=ALL --nodes="$gl_nodes" --ntasks="$gl_nodes" --ntasks-per-node=1 --distribution=block ${gl_among:+"--nodelist=$gl_among"} \
+        --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log "$@"
 }
 
 start() {
