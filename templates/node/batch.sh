@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_own_order='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_own_order='' gl_patience_s='' gl_ender='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -235,6 +235,9 @@ start() {
         form_start
     ) &
     gl_main=$!
+    [ -n "$gl_patience_s" ] || return 0
+    sh "$gl_folder/node/ended.sh" "$gl_attempt" "$gl_main" "$gl_patience_s" >/dev/null 2>&1 &
+    gl_ender=$!
 }
 
 audit() { # TRY: what the report compares with the plan
@@ -259,8 +262,10 @@ run_ranks() {
             gl_code=$?
             kill -0 "$gl_main" 2>/dev/null || break
         done
-        kill "$gl_watcher" 2>/dev/null
-        gl_main='' gl_watcher=''
+        for gl_process in $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
+        gl_main='' gl_watcher='' gl_ender=''
+        # srun ends with the highest code of all agents; that of the one which failed first is the cause
+        if [ "$gl_code" -ne 0 ] && [ -z "$gl_told" ] && [ -h "$gl_attempt/failed" ]; then gl_code=$(readlink "$gl_attempt/failed"); fi
         # Ended by TERM: at scancel and at the time limit this shell is told too, sometimes a moment later than the ranks
         if [ "$gl_code" -eq 143 ] && [ -z "$gl_told" ]; then sleep 1; fi
         if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
@@ -268,7 +273,7 @@ run_ranks() {
         sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_speak" "$gl_first" "$((gl_offset))" || break
         gl_try=$((gl_try + 1))
         say "port $MASTER_PORT was taken on $gl_first in the meantime; once more with another"
-        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken"
+        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken" "$gl_attempt/failed"
         mkdir "$gl_attempt/ranks.d"
     done
 }
@@ -288,7 +293,7 @@ finish() {
     gl_code=$?
     trap - EXIT
     trap '' HUP INT TERM USR1 USR2
-    for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
+    for gl_process in $gl_timer $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_speak"
     if [ -n "$gl_started_s" ] && ! gather last; then

@@ -18,7 +18,7 @@ Failures:
   time      : 2026-11-30_12:28:31
   host      : n007
   rank      : 14 (local_rank: 6)
-  exitcode  : -6 (pid: 2882)
+  exitcode  : -6 (pid: 2882)  (SIGABRT)
   error_file: <N/A>
 ------------------------------------------------------------
 Root Cause (first observed failure):
