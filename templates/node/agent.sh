@@ -5,6 +5,7 @@
 # the last line is written.
 # shellcheck disable=SC2034,SC2317 # what the form reads, and calls
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
+[ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" agent.sh # comes back inside
 
 say() { printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 
@@ -119,5 +120,7 @@ cd "${gl_work_dir:-.}" || exit 72
 . "$gl_folder/starter.sh"
 form_agent "$@"
 if [ -e "$gl_agent_dir/taken" ] && [ "$gl_node_rank" = 0 ]; then : >"$gl_attempt/port-taken"; fi
+# The first that fails by itself: making a link is atomic, and carries its content
+[ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || ln -s "$gl_code" "$gl_attempt/failed" 2>/dev/null
 rm -rf "$gl_agent_dir"
 exit "$gl_code"
