@@ -46,6 +46,7 @@ def test_another_configuration_has_other_answers(tmp_path: Path) -> None:
     environ = conf(tmp_path)
     Kept(tmp_path / "kept", environ=environ).put("config", Answer("x", 1.0))
     assert Kept(tmp_path / "kept", environ={**environ, "SLURM_CLUSTERS": "red"}).get("config", 1.0, 9) is None
+    assert Kept(tmp_path / "kept", environ=environ, told_by="pyslurm").get("config", 1.0, 9) is None
     os.utime(environ["SLURM_CONF"], (5, 5))
     assert Kept(tmp_path / "kept", environ=environ).get("config", 1.0, 9) is None
     nowhere = Kept(tmp_path / "none", environ={"SLURM_CONF": "/nonexistent"})
