@@ -107,6 +107,7 @@ def decide(
             *remarks.warnings(fabric, placement, impossible),
             *remarks.apart(request, fabric, fit, best),
             *remarks.vain(request, fabric, best),
+            *remarks.mixed(fit),
         ),
         notes=(
             *kept.notes,

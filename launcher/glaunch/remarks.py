@@ -84,7 +84,27 @@ def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | Non
     has = f"; the most has {where}: {most}" if most else ""
     if block_rule(fabric, n) is not None and not request.segment:
         return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
-    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
+    helps = "; --mixed joins kinds of GPUs, not islands" if request.mixed else ""
+    return (
+        f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two{helps}",
+    )
+
+
+def mixed(fit: Eligible) -> tuple[str, ...]:
+    """What a job on nodes of several kinds must expect."""
+    if not fit.mixture:
+        return ()
+    kinds = ", ".join(f"{plural(nodes, 'node')} × {gpus} {kind or 'GPUs'}" for kind, gpus, nodes in fit.mixture)
+    warned = (
+        f"this job may get different GPUs ({kinds}): the slowest sets the pace, and what fits into one's memory may not fit into another's"
+    )
+    used, most = fit.layout.gpus_per_node, max(gpus for _, gpus, _ in fit.mixture)
+    if most == used:
+        return (warned,)
+    return (
+        warned,
+        f"{plural(used, 'GPU')} of each node are used, as many as the least have: up to {most - used} of a node are left to others",
+    )
 
 
 def requeues(settings: Settings, way: Way) -> tuple[str, ...]:
@@ -115,6 +135,9 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, arranged
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
     if request.named_dependency:
         notes.append(f"-d {request.named_dependency}: {request.dependency}")
+    if request.mixed and not fit.mixture:
+        why = "was not needed: enough nodes of one kind are free" if placement else "changes nothing: all nodes that fit are alike"
+        notes.append(f"--mixed {why}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if not arranged:
