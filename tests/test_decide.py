@@ -177,6 +177,31 @@ def test_penalties_that_cannot_be_meant_are_refused_with_their_line(site: Site, 
         site.decide()
 
 
+def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
+    gres = ("gpu:h100:8", "gpu:h100:8", "gpu:a100:4", "gpu:a100:4")
+    lines = [
+        f"NodeName=n00{number} CPUAlloc=0 CPUTot=64 Gres={kind} GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 "
+        f"State=IDLE Weight=1 Partitions=gpu"
+        for number, kind in enumerate(gres, 1)
+    ]
+    cluster = replace(CLUSTER, nodes=parse_nodes("\n".join(lines)))
+    with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
+        site.decide(cluster=cluster, tasks=None, nodes=3)
+    assert "--mixed takes those with other GPUs too" in refused.value.hint
+    plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
+    assert (plan.mode, plan.layout.tasks) == ("pin", 12)
+    assert any("2 nodes × 4 a100, 2 nodes × 8 h100" in one and "the slowest sets the pace" in one for one in plan.warnings)
+    assert any(one.startswith("4 GPUs of each node are used") for one in plan.warnings)
+    needless = site.decide(cluster=cluster, mixed=True)
+    assert [value for value, _ in options(needless, "gres")] == ["gpu:h100:8"]
+    assert "--mixed was not needed: enough nodes of one kind are free" in needless.notes
+    site.fabric = synthetic("leaf:2 node:2")
+    islands = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert islands.placement is None
+    assert any("no island has 3 such nodes" in one and "--mixed joins kinds of GPUs, not islands" in one for one in islands.warnings)
+
+
 def spans(plan: Plan) -> list[str]:
     """Since when each row of the table of Slurm's versions that the plan shows."""
     return [one.partition(":")[0] for one in plan.by_version]
@@ -217,28 +242,3 @@ def test_an_array_beyond_max_array_size_is_several_submissions_and_the_plan_says
     with pytest.raises(UsageError, match="aftercorr joins the indexes of two arrays"):
         site.decide(cluster=small, array="0-24", dependency="aftercorr:7")
     assert site.decide(cluster=CLUSTER, array="0-24").parts == ()
-
-
-def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
-    gres = ("gpu:h100:8", "gpu:h100:8", "gpu:a100:4", "gpu:a100:4")
-    lines = [
-        f"NodeName=n00{number} CPUAlloc=0 CPUTot=64 Gres={kind} GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 "
-        f"State=IDLE Weight=1 Partitions=gpu"
-        for number, kind in enumerate(gres, 1)
-    ]
-    cluster = replace(CLUSTER, nodes=parse_nodes("\n".join(lines)))
-    with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
-        site.decide(cluster=cluster, tasks=None, nodes=3)
-    assert "--mixed takes those with other GPUs too" in refused.value.hint
-    plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
-    assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
-    assert (plan.mode, plan.layout.tasks) == ("pin", 12)
-    assert any("2 nodes × 4 a100, 2 nodes × 8 h100" in one and "the slowest sets the pace" in one for one in plan.warnings)
-    assert any(one.startswith("4 GPUs of each node are used") for one in plan.warnings)
-    needless = site.decide(cluster=cluster, mixed=True)
-    assert [value for value, _ in options(needless, "gres")] == ["gpu:h100:8"]
-    assert "--mixed was not needed: enough nodes of one kind are free" in needless.notes
-    site.fabric = synthetic("leaf:2 node:2")
-    islands = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
-    assert islands.placement is None
-    assert any("no island has 3 such nodes" in one and "--mixed joins kinds of GPUs, not islands" in one for one in islands.warnings)

@@ -129,7 +129,7 @@ def _impossible(
     found = (
         closed_qos(request, cluster, partition)
         or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s)
+        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
