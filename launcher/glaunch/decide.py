@@ -77,8 +77,9 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    arranged = _takes_an_order(cluster)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
+    names = tuple(one.name for one in environment.variables)
+    how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -100,7 +101,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables), arranged=arranged),
+        launch=how,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(
@@ -113,7 +114,7 @@ def decide(
             *kept.notes,
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *remarks.notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+            *remarks.notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
