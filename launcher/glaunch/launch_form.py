@@ -4,6 +4,7 @@ import re
 
 from glaunch.container import container_of
 from glaunch.errors import ConfigError, UsageError
+from glaunch.placement.layout import RankLayout
 from glaunch.plan import Launch
 from glaunch.request import Caller, Request
 from glaunch.settings import Settings
@@ -13,10 +14,13 @@ _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.comma
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
-def launch_of(request: Request, settings: Settings, caller: Caller, variables: tuple[str, ...], *, arranged: bool) -> Launch:
+def launch_of(
+    request: Request, settings: Settings, caller: Caller, layout: RankLayout, variables: tuple[str, ...], *, arranged: bool
+) -> Launch:
     """The launch form that the settings name, for the caller's program, and what it runs in; `variables`: names that the plan sets.
 
-    Raises UsageError for what belongs to another form, ConfigError for what the site keeps to itself.
+    Raises UsageError for what belongs to another form, or what this one cannot do, ConfigError for what the site keeps to itself.
+    **Source** of accelerate's even share: accelerate's utils/launch.py, prepare_multi_gpu_env (num_processes // num_machines).
     """
     is_python = request.command[0].endswith(".py")
     form, mpi = settings.text("launch.form"), settings.text("launch.mpi")
@@ -28,6 +32,12 @@ def launch_of(request: Request, settings: Settings, caller: Caller, variables: t
         )
     if form == "mpi" and not re.fullmatch(r"[a-z][a-z0-9_]*", mpi):
         raise UsageError(f"{settings.where('launch.mpi')}: {mpi!r} is no type of srun --mpi", hint="srun --mpi=list shows them")
+    if form == "accelerate" and layout.last_node_tasks != layout.tasks_per_node:
+        fewer, nodes = layout.tasks_per_node * (layout.nodes - 1), layout.nodes
+        raise UsageError(
+            f"accelerate puts as many ranks on every node, and {layout.tasks} are not {nodes} × {layout.tasks_per_node}",
+            hint=f"-n {fewer} or -n {layout.tasks_per_node * nodes}, or --launcher torchrun",
+        )
     starter: tuple[str, ...] = ()
     if form in _MODULES:
         starter = (caller.program[0], "-m", _MODULES[form]) if is_python else _PROGRAMS[form]

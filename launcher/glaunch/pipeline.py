@@ -22,7 +22,7 @@ from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.choose import choose
 from glaunch.gateways.kept import Kept, read_cluster, with_accounting
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.history import History, Submission, held_nodes
+from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
@@ -181,6 +181,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
 
+    past = () if world.captured else world.submissions()
     anew = False
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
@@ -196,7 +197,8 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
                 folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
                 now_s=cluster.taken_at_s,
                 model=world.model,
-                held=frozenset() if world.captured else held_nodes(world.submissions(), time.time()),
+                held=held_nodes(past, time.time()),
+                failed=failed_jobs(past, time.time()),
             )
             return without_secrets(decided)
         except NeverFits:

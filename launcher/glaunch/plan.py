@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from glaunch.hostlist import expand
 from glaunch.job_array import ArrayPart
+from glaunch.placement.health import Penalty
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost, OrderRow, Placement
@@ -29,6 +30,8 @@ class Moment:
     """From now, when the last of the jobs on it reaches its time limit."""
     nodes: tuple[str, ...]
     cost: Cost
+    idle_node_s: int = 0
+    """How long its nodes would be kept free until then, all together: those that are free already, and those that come free before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,8 @@ class Plan:
     """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
     on_bad: str = "warn"
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    health: tuple[Penalty, ...] = ()
+    """Free nodes that are taken only where no equally good set has healthier ones."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
     later: Later | None = None

@@ -48,8 +48,12 @@ class Request:
     """`4` or `4@10:00`: let Slurm wait so long for nodes on so few leaf switches."""
     exclusive: bool = False
     requeue: bool = False
+    max_requeues: int | None = None
+    """So often the job may run again; the run after that ends at once."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
+    mixed: bool = False
+    """Nodes of several GPU types and numbers of GPUs may be in one job."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
     modules: tuple[str, ...] = ()

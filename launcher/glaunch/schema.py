@@ -119,6 +119,8 @@ _KEYS = (
     Key("placement.objective", "text", "hops",
         "What makes nodes good: hops (near each other, pair by pair), ring (neighbours in a ring), spread (fewest pods, then leaves).",
         ("hops", "ring", "spread")),
+    Key("placement.penalties", "table", _EMPTY,
+        "Nodes to leave alone among equals: `HOSTLIST: points`, or `HOSTLIST: {value: points, reason: …}`; null takes a line back."),
     Key("placement.on_bad", "text", "warn",
         "What a job does in more pods than its size needs: warn, fail, or requeue (back to the queue, once, unless pinned).",
         ("warn", "fail", "requeue")),

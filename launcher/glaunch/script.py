@@ -79,6 +79,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             planned_leaves=plan.placement.cost.leaves if plan.placement else 0,
             fewest_pods=plan.fewest_pods,
             on_bad=plan.on_bad,
+            max_requeues=plan.request.max_requeues or 0,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,

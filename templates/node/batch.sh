@@ -401,7 +401,7 @@ finish() {
     trap '' HUP INT TERM USR1 USR2
     for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
-    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_speak"
+    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known
     if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
         awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||

@@ -36,6 +36,7 @@ form_rank
 # srun labels each line with its rank; where another starts the ranks, this does it, into the same file
 if [ -n "${gl_label-}" ]; then
     if [ -n "${gl_agent_dir-}" ]; then
+        gl_reset=--default-signal=HUP,QUIT,USR1,USR2,ALRM # agent.sh keeps them from the starter
         gl_pipe=$gl_agent_dir/pipe.$gl_local.$$
         echo "$$" >"$gl_agent_dir/rank.$gl_local" # for signals
         unset gl_agent_dir
@@ -83,4 +84,6 @@ fi
 # shellcheck source=/dev/null
 . "$gl_folder/command.sh"
 cd "${gl_work_dir:-.}" || exit 72
+# Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
+if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi
 exec "$@"

@@ -35,6 +35,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
+    click.option("--max-requeues", type=click.IntRange(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
     click.option(
         "--place",
         type=click.Choice(KEYS["placement.mode"].choices),
@@ -79,6 +80,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
     ),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option("--mixed", is_flag=True, help="Nodes with different GPUs in one job, where too few of one kind are free."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -175,8 +177,10 @@ def request_from(params: dict[str, Any]) -> Request:
         container_mounts=_listed(params["container_mounts"]),
         container_env=_listed(params["container_env"]),
         exclusive=params["exclusive"],
-        requeue=params["requeue"],
+        requeue=params["requeue"] or params["max_requeues"] is not None,
+        max_requeues=params["max_requeues"],
         force=params["force"],
+        mixed=params["mixed"],
         **{name: params[name] for name in PASSED},
     )
     if params["export"] is not None:

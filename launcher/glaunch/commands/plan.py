@@ -43,6 +43,6 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
 
         click.echo(json.dumps(plan_document(plan), indent=1))
         return
-    click.echo(plan_text(plan, terminal_width(), time.time()), nl=False)
+    click.echo(plan_text(plan, terminal_width(), time.time(), verbose=params["verbose"]), nl=False)
     if params["verbose"]:
         click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)
