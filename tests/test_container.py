@@ -37,8 +37,8 @@ def settings_of(tmp_path: Path, text: str = "") -> Settings:
     return load(home=tmp_path, cwd=tmp_path, environ={}, etc=etc)
 
 
-def contained(tmp_path: Path, image: str, site: str = "", request: Request = Request(("train.py",))) -> Container:
-    container = container_of(request, settings_of(tmp_path, f"container.image: '{image}'\n{site}"), CALLER, ("NCCL_DEBUG",))
+def contained(tmp_path: Path, image: str, site: str = "") -> Container:
+    container = container_of(Request(("train.py",)), settings_of(tmp_path, f"container.image: '{image}'\n{site}"), CALLER, ("NCCL_DEBUG",))
     assert container is not None
     return container
 
@@ -159,10 +159,10 @@ TOKEN = Variable("HF_TOKEN", "(not shown)", "--env", "asked for with --env", "",
 
 def plan_of(base: Path, found: str, image: str, form: str = "srun") -> Plan:
     site = (
-        f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], options: [--extra=1], node_dir: {base}}}\n"
+        f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], node_dir: {base}}}\n"
     )
     caller = replace(CALLER, work_dir=str(base), program=("sh", "-c", 'echo "$HF_TOKEN $NCCL_DEBUG ${gl_enter-} $(pwd)"'))
-    settings = settings_of(base, site + f"container.runtime: {found}\nlaunch.form: {form}\n")
+    settings = settings_of(base, site + f"container.runtime: {found}\ncontainer.options: [--extra=1]\nlaunch.form: {form}\n")
     launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"), arranged=True)
     plan = make_plan(str(base / "job"), caller.program, nodes=1, per_node=1, variables=(DEBUG, TOKEN), work_dir=str(base))
     return replace(plan, launch=launch)
