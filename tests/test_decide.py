@@ -10,11 +10,11 @@ import pytest
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
 from glaunch.decide import decide
-from glaunch.errors import ConfigError, NeverFits
+from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.plan import Plan
-from glaunch.report.plan import plan_text
+from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
 
 FABRIC = synthetic("spine:1 leaf:2 node:2")
@@ -200,3 +200,45 @@ def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
     islands = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
     assert islands.placement is None
     assert any("no island has 3 such nodes" in one and "--mixed joins kinds of GPUs, not islands" in one for one in islands.warnings)
+
+
+def spans(plan: Plan) -> list[str]:
+    """Since when each row of the table of Slurm's versions that the plan shows."""
+    return [one.partition(":")[0] for one in plan.by_version]
+
+
+@pytest.mark.parametrize(
+    ("version", "plugin", "shown"),
+    [
+        ((22, 5, 8), "topology/tree", ["20.11", "22.05, before 23.11", "not before 23.02"]),
+        ((24, 11, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11"]),
+        ((26, 5, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11", "26.05"]),
+        ((23, 11, 0), "topology/block", ["20.11", "23.11", "not before 24.05"]),
+        ((26, 5, 5), "topology/block", ["20.11", "24.05", "24.11", "25.11", "26.05"]),
+    ],
+)
+def test_the_plan_knows_which_changes_of_slurm_it_meets(site: Site, version: tuple[int, ...], plugin: str, shown: list[str]) -> None:
+    site.says("placement.mode: prefer\n")
+    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, config=MappingProxyType({"TopologyPlugin": plugin})))
+    assert spans(plan) == shown
+    assert not [warning for warning in plan.warnings if "is newer" in warning]
+    assert versions_text(plan).splitlines()[0] == f"  Slurm {plan.slurm_version}: what its version means for this job"
+
+
+def test_a_slurm_that_nobody_has_tried_is_named_in_a_warning(site: Site) -> None:
+    (newer,) = site.decide(cluster=replace(CLUSTER, slurm_version=(27, 5, 0))).warnings
+    assert newer.startswith("Slurm 27.05.0 is newer than all that is known here (glaunch is tried on 22.05 to 26.05)")
+    (older,) = site.decide(cluster=replace(CLUSTER, slurm_version=(21, 8, 1))).warnings
+    assert older.startswith("Slurm 21.08.1 is older")
+    assert site.decide(cluster=replace(CLUSTER, slurm_version=())).warnings == ()
+
+
+def test_an_array_beyond_max_array_size_is_several_submissions_and_the_plan_says_so(site: Site) -> None:
+    small = replace(CLUSTER, config=MappingProxyType({"TopologyPlugin": "topology/tree", "MaxArraySize": "11"}))
+    plan = site.decide(cluster=small, array="0-24%6")
+    assert [part.indexes for part in plan.parts] == ["0-9%6", "0-9%6", "0-4%6"]
+    assert options(plan, "array") == [("0-9%6", "")]
+    assert any("25 tasks in 3 submissions (0-9; 10-19; 20-24), since MaxArraySize is 11 here" in note for note in plan.notes)
+    with pytest.raises(UsageError, match="aftercorr joins the indexes of two arrays"):
+        site.decide(cluster=small, array="0-24", dependency="aftercorr:7")
+    assert site.decide(cluster=CLUSTER, array="0-24").parts == ()

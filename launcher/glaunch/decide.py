@@ -1,6 +1,7 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from glaunch import remarks
@@ -27,7 +28,7 @@ from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
-from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
+from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS, version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
 
@@ -76,9 +77,9 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    arranged = _takes_an_order(cluster)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
-    parts = _parts(request, cluster)
+    names = tuple(one.name for one in environment.variables)
+    how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -100,7 +101,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables), arranged=arranged),
+        launch=how,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(
@@ -113,15 +114,13 @@ def decide(
             *kept.notes,
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *_split(request, parts, cluster),
-            *remarks.notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+            *remarks.notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
-        parts=parts,
     )
-    return part_of(decided, 0) if parts else decided
+    return _in_parts(_on_this_slurm(decided, cluster, fit, settings), cluster)
 
 
 def _impossible(
@@ -131,7 +130,7 @@ def _impossible(
     found = (
         closed_qos(request, cluster, partition)
         or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s)
+        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
@@ -149,13 +148,26 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
     return request, origins
 
 
-def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:
-    return split(parse_array(request.array), *limits_of(cluster.config)) if request.array else ()
+def _on_this_slurm(plan: Plan, cluster: Cluster, fit: Eligible, settings: Settings) -> Plan:
+    """With what this version of Slurm means for the job."""
+    version, plugin = cluster.slurm_version, cluster.config.get("TopologyPlugin", "")
+    met = remarks.by_version(version, plugin, plan.request, fit, settings.text("placement.mode"), arranged=plan.launch.arranged)
+    return replace(plan, slurm_version=version_text(version), by_version=met, warnings=(*remarks.untried(version), *plan.warnings))
+
+
+def _in_parts(plan: Plan, cluster: Cluster) -> Plan:
+    """An array that is larger than one job may be as its first part, with all parts in it."""
+    if not plan.request.array:
+        return plan
+    parts = split(parse_array(plan.request.array), *limits_of(cluster.config))
+    if not parts:
+        return plan
+    return part_of(replace(plan, parts=parts, notes=(*_split(plan.request, parts, cluster), *plan.notes)), 0)
 
 
 def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
     """That an array is several submissions, which, and what its cap means then."""
-    if not parts or not request.array:
+    if not request.array:
         return ()
     array, (size, most) = parse_array(request.array), limits_of(cluster.config)
     if "aftercorr" in (request.dependency or ""):

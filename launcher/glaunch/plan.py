@@ -99,7 +99,7 @@ class Launch:
     argv: tuple[str, ...]
     work_dir: str
     arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
+    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 
@@ -162,6 +162,9 @@ class Plan:
     slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+    slurm_version: str = ""
+    by_version: tuple[str, ...] = ()
+    """What Slurm changed, version by version, and what that means for this job."""
     parts: tuple[ArrayPart, ...] = ()
     """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
     part: int = 0

@@ -1,6 +1,7 @@
 """What a plan says beside its decisions: warnings and notes. Pure."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from glaunch.asking import Way, parse_wait
 from glaunch.block_rule import block_rule, tops
@@ -11,6 +12,20 @@ from glaunch.placement.eligible import Eligible
 from glaunch.placement.placement import Placement
 from glaunch.request import Request
 from glaunch.settings import Settings
+from glaunch.slurm_versions import (
+    CPUS_NOT_INHERITED,
+    LISTS_SPARES,
+    NEWEST,
+    NO_ARBITRARY_IN_BLOCKS,
+    NO_GRES_PER_TASK,
+    NODES_OR_HOST_FILE,
+    OLDEST,
+    RANKS_FOLLOW_SWITCHES,
+    SEGMENTS,
+    SEGMENTS_APART,
+    STEPS_APART,
+    version_text,
+)
 from glaunch.units import format_time, plural
 
 
@@ -26,6 +41,36 @@ def warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits 
     if unknown:
         warnings.append(f"the topology does not mention {fold(unknown)}")
     return tuple(warnings)
+
+
+def untried(version: Sequence[int]) -> tuple[str, ...]:
+    """That this Slurm is none of those that glaunch is tried on; () for one of them, and where it is not known."""
+    known = f"glaunch is tried on {version_text(OLDEST)} to {version_text(NEWEST)}"
+    if tuple(version[:2]) > NEWEST:
+        return (f"Slurm {version_text(version)} is newer than all that is known here ({known}): it is taken for a {version_text(NEWEST)}",)
+    if version and tuple(version[:2]) < OLDEST:
+        return (f"Slurm {version_text(version)} is older than all that is known here ({known})",)
+    return ()
+
+
+def by_version(version: Sequence[int], plugin: str, request: Request, fit: Eligible, mode: str, *, arranged: bool) -> tuple[str, ...]:
+    """The rows of the table of Slurm's versions that this job meets, `23.11: …; …`, and those that it misses for its placement."""
+    block, prefers = "block" in plugin, mode == "prefer"
+    met = {
+        STEPS_APART: True,
+        CPUS_NOT_INHERITED: bool(request.cpus_per_task or fit.layout.gpus_per_node),
+        LISTS_SPARES: prefers and not block,
+        NODES_OR_HOST_FILE: arranged,
+        SEGMENTS: block and prefers,
+        NO_GRES_PER_TASK: bool(fit.layout.gpus_per_node),
+        SEGMENTS_APART: block and prefers,
+        RANKS_FOLLOW_SWITCHES: arranged and not block,
+        NO_ARBITRARY_IN_BLOCKS: block,
+    }
+    rows = [row for row, does in met.items() if does]
+    here = (f"{row.span}: {row.what}; {row.then}" for row in rows if row.there(version))
+    missed = (row for row in rows if row in {LISTS_SPARES, SEGMENTS} and not row.there(version))
+    return (*here, *(f"not before {row.span}: {row.what}; {row.then}" for row in missed))
 
 
 def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:

@@ -17,14 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "launcher"), str(ROOT)]
 
+from tests.bench.bench_start import medians, table  # noqa: E402
+from tests.controller import Controller, missing  # noqa: E402
+
 from glaunch.cluster import Cluster  # noqa: E402
 from glaunch.fabric import synthetic  # noqa: E402
 from glaunch.gateways.kept import read_cluster  # noqa: E402
 from glaunch.gateways.process import Completed, Run, Surroundings, within  # noqa: E402
 from glaunch.gateways.slurm import SlurmCommands  # noqa: E402
 from glaunch.gateways.slurm_native import PROGRAM, SlurmNative  # noqa: E402
-from tests.bench.bench_start import medians, table  # noqa: E402
-from tests.controller import Controller, missing  # noqa: E402
 
 BOUND_S = 2.0
 

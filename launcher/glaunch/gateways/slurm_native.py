@@ -29,12 +29,14 @@ NODES = "nodes, where AccountingStorageTRES lacks gres/gpu"
 BY_COMMANDS = MappingProxyType(
     {
         "topology": "pyslurm 25.11 has none",
+        "another cluster (--clusters, SLURM_CLUSTERS)": "pyslurm asks this host's own",
         "version": "of the commands themselves; it costs no RPC",
         NODES: "pyslurm tells GPUs in use as TRES alone",
         "a look at a job": "3 RPCs in pyslurm (federation, steps) where scontrol takes 1; exit codes of 128 and more are wrong",
         "jobs by list, own jobs, everybody's running jobs": "pyslurm knows one job (of an array one task), or all jobs of everybody",
         "lifting a pin": "an empty list of nodes cannot be said in pyslurm",
         "cancelling an array's task or a component": "pyslurm takes whole numbers only",
+        "what accounting allows you": "the database says it (sacctmgr), not the controller: 0 RPCs",
         "submission": "so that cli_filter and SPANK see it; slurm.submit: pyslurm goes past them, and has no --switches",
         "where a job would start, past jobs": "no will-run in pyslurm; and sacct takes one question where pyslurm needs several",
     }

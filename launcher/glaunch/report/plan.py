@@ -33,6 +33,16 @@ def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbos
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
+def versions_text(plan: Plan, width: int = 80) -> str:
+    """What the version of Slurm means for this job, row by row of `glaunch.slurm_versions`."""
+    if not plan.by_version:
+        return ""
+    lines = [f"  Slurm {clean(plan.slurm_version) or 'of a version that is not known'}: what its version means for this job"]
+    for one in plan.by_version:
+        lines += wrapped(clean(one), width, first="    ", rest="      ")
+    return "\n".join(lines) + "\n"
+
+
 def read_as(command: Sequence[str]) -> str:
     """One line that says which words went to the program: `train.py gets: --lr 1e-3`."""
     if not command:
