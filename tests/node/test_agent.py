@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.node.test_files import NODE, command, sh
+from tests.node.test_files import NODE, command, programs, sh
 
 LAUNCHER = r"""
 printf '%s\n' "$@" >"$SEEN"
@@ -49,6 +49,7 @@ def start(folder: Path, form: str, program: tuple[str, ...], *options: str, host
     (folder / "starter.sh").write_text(f"set -- {words}\n")
     seen = str(folder.parent / "seen")
     env = {"SLURMD_NODENAME": host, "MASTER_ADDR": "n002", "MASTER_PORT": "23456", "SEEN": seen, "WORD": "7", "HOME": str(folder.parent)}
+    env |= programs(folder.parent / "bin", getent="echo 10.0.0.2 n002")
     argv = ["dash", str(folder / "node" / "agent.sh"), str(folder / "7.0.0"), str(folder)]
     with (folder / "7.0.0" / "out" / f"{host}.log").open("a") as out:
         return subprocess.Popen(argv, env={**os.environ, **env, **more}, stdout=out, stderr=out, text=True)
