@@ -96,7 +96,7 @@ def decide(
         on_bad=settings.text("placement.on_bad"),
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
-        environment=_environment(request, settings, rules, fit.layout.nodes, caller),
+        environment=environment_of(request, settings, rules, fit.layout.nodes, caller),
         launch=launch_of(settings, caller, arranged=arranged, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
@@ -171,7 +171,8 @@ def _directives(
     )
 
 
-def _environment(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+    """The variables of a launch on so many nodes."""
     return tune(
         rules,
         fabric_class=settings.text("fabric.class"),

@@ -5,6 +5,7 @@
 # A node that cannot write its output never starts its ranks, and srun still says that all is well; a node without the program
 # leaves all others waiting for its ranks. Here it is one line for each such node, and no rank has started.
 attempt=$1 folder=$2 host=${SLURMD_NODENAME:-$(uname -n)}
+command=$folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh
 
 told() {
     printf 'glaunch: %s: %s\n' "$host" "$2" >&2
@@ -13,7 +14,7 @@ told() {
 
 # in a subshell: a redirection that fails ends the whole shell where the command is ":"
 (: >>"$attempt/out/$host.log") 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
-[ -r "$folder/command.sh" ] || told 73 "cannot read $folder/command.sh"
+[ -r "$command" ] || told 73 "cannot read $command"
 
 # Ends with 126 or 127 where a program is not there, or what runs it is not.
 there() { # PROGRAM
@@ -50,7 +51,7 @@ starter_there() { # PACKAGE
 }
 
 # shellcheck source=/dev/null
-. "$folder/command.sh"
+. "$command"
 cd "${gl_work_dir:-.}" 2>/dev/null || told 72 "the working folder $gl_work_dir is not there"
 there "$1"
 # shellcheck source=/dev/null

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
+from glaunch.request import FIELDS, OF_THE_JOB, Request, apart, asks, read_words, split_components, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -91,6 +92,12 @@ PASSED = (
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""
+OF_A_COMPONENT = frozenset(
+    {"ntasks", "nodes", "ntasks_per_node", "gpus_per_node", "cpus_per_task", "exclusive", "sbatch"}
+    | {"mem", "partition", "account", "qos", "time", "constraint", "exclude", "nodelist", "reservation"}
+    | {"tp", "pp", "dp", "ep", "segment", "wait_for_leaves"}
+)
+"""Options that each component of a heterogeneous job says for itself; the others are the whole job's."""
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,11 +127,33 @@ class LaunchCommand(click.Command):
         }
         if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused, and nothing is said
             return super().parse_args(ctx, args)
-        words = read_words(args, takes_value)
+        first, *others = split_components(args)
+        words = read_words(first, takes_value)
         if words.late:
             script = words.command[0]
             talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
-        return super().parse_args(ctx, [*words.own, "--", *words.command])
+        rest = super().parse_args(ctx, [*words.own, "--", *words.command])
+        ctx.params["components"] = tuple(self._component(ctx, one, takes_value) for one in others)
+        return rest
+
+    def _component(self, ctx: click.Context, line: tuple[str, ...], takes_value: dict[str, bool]) -> dict[str, Any]:
+        """The options of a further component of a heterogeneous job, and its program. Raises UsageError for an option of the whole job."""
+        words = read_words(line, takes_value)
+        if not words.own or not words.command:
+            lacks = "no program" if not words.command else f"no -n and no -N for {words.command[0]}"
+            raise UsageError(
+                f"':' begins another component of the job, and behind it there is {lacks}",
+                hint="glaunch -N 2 train.py : -N 1 -p cpu ./server; a ':' for the program itself: glaunch -N 2 -- PROGRAM … : …",
+            )
+        component = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        super().parse_args(component, [*words.own, "--", *words.command])
+        for parameter in self.get_params(component):
+            name = parameter.name or ""
+            given = component.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+            if given and name not in OF_A_COMPONENT | {"words"}:
+                why = "for one component's ranks: env NAME=VALUE PROGRAM …" if name == "env" else "say it before the first ':'"
+                raise UsageError(f"{parameter.opts[0]} behind a ':': it is the whole job's", hint=why)
+        return component.params
 
     def get_usage(self, ctx: click.Context) -> str:
         return f"Usage: {ctx.command_path} [OPTIONS] SCRIPT [ARGUMENTS]  or  {ctx.command_path} SCRIPT [OPTIONS] [--] [ARGUMENTS]"
@@ -160,6 +189,11 @@ def request_from(params: dict[str, Any]) -> Request:
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
+    components = tuple(request_from(one) for one in params.get("components", ()))
+    for name, _ in (option for component in components for option in component.sbatch):
+        if name in OF_THE_JOB:
+            raise UsageError(f"--sbatch {name} behind a ':': it is the whole job's", hint="say it before the first ':'")
+    request = replace(request, components=components)
     for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
         if name in FIELDS and asks(request, name):
             raise UsageError(

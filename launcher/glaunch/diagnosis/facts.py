@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from glaunch.job import Job
 from glaunch.logs import LogBundle, RankRow
+from glaunch.placement.layout import RankLayout
 from glaunch.placement.objective import HOPS
 from glaunch.placement.placement import Cost
 
@@ -35,6 +36,8 @@ class JobFacts:
     """What each rank runs, its first word."""
     tasks: int = 0
     tasks_per_node: int = 0
+    layouts: tuple[RankLayout, ...] = ()
+    """Of a heterogeneous job how the ranks of each component lie on its nodes, in order; () for a plain one."""
     pinned: bool = False
     """Asked for exactly the planned nodes, and the pin was not lifted."""
     preferred: bool = False
@@ -60,6 +63,17 @@ class JobFacts:
     exit_code: int | None = None
     """From the attempt's exit.json."""
     logs: LogBundle | None = None
+
+    @property
+    def sets(self) -> tuple[tuple[tuple[str, ...], int, int], ...]:
+        """(granted nodes, ranks, ranks a node) of each component, of a plain job of all."""
+        if not self.layouts:
+            return ((self.granted, self.tasks, self.tasks_per_node),)
+        sets, at = [], 0
+        for layout in self.layouts:
+            sets.append((self.granted[at : at + layout.nodes], layout.tasks, layout.tasks_per_node))
+            at += layout.nodes
+        return tuple(sets)
 
     def file(self, name: str) -> str:
         """A file of the attempt as findings name it."""
