@@ -53,7 +53,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     facts = JobFacts(
         job=job,
         attempt=attempt.path.name if attempt is not None else "",
-        program=plan.launch.argv[0] if plan else "",
+        program=plan.launch.argv[0] if plan and single else "",
         tasks=plan.tasks if plan else 0,
         tasks_per_node=plan.layout.tasks_per_node if plan else 0,
         layouts=tuple(one.layout for one in plan.all_components) if plan and plan.components else (),
@@ -111,7 +111,7 @@ def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str,
 
 def _batch_log(folder: Path, attempt: AttemptFolder | None, job: Job) -> TextFile | None:
     """The batch script's own words in this attempt: of an array the task's; of a requeued job this run's part of the log."""
-    logs = batch_logs(folder, job.id.partition("+")[0]) if attempt is None else batch_logs(folder, attempt.job_id, attempt.task)
+    logs = batch_logs(folder, job.id) if attempt is None else batch_logs(folder, attempt.job_id, attempt.task)
     return _of_run(_text_file(folder, logs[0]), attempt.path.name if attempt is not None else "") if logs else None
 
 

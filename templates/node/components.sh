@@ -65,7 +65,8 @@ slurm_order() { # for all, so that one step can start them
 
 granted_one() {
     mkdir -p "$gl_attempt"
-    scontrol show hostnames "$gl_nodelist" >"$gl_attempt/granted" || stop "cannot write in $gl_attempt"
+    scontrol show hostnames "$gl_nodelist" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
+    gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     nodes_as_granted
 }
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from glaunch.errors import UsageError
+from glaunch.hostlist import expand
 from glaunch.job import Job
 from glaunch.logs import LogBundle, RankRow
 from glaunch.placement.layout import RankLayout
@@ -74,6 +76,23 @@ class JobFacts:
             sets.append((self.granted[at : at + layout.nodes], layout.tasks, layout.tasks_per_node))
             at += layout.nodes
         return tuple(sets)
+
+    def first_rank_beside(self, hosts: str) -> int:
+        """The first rank of the component that has these hosts (a hostlist): srun counts the tasks of each component from 0.
+
+        **Source:** tried on 22.05.8 and 24.11.5.
+        """
+        if not self.layouts or not hosts:
+            return 0
+        try:
+            named, first = set(expand(hosts)), 0
+        except UsageError:  # a line of the log that only looks like srun's
+            return 0
+        for nodes, tasks, _ in self.sets:
+            if named & set(nodes):
+                return first
+            first += tasks
+        return 0
 
     def file(self, name: str) -> str:
         """A file of the attempt as findings name it."""

@@ -191,7 +191,7 @@ def _task_lines(facts: JobFacts) -> Iterator[_Death]:
         found = _TASK.match(line)
         if found and found["what"] != "Exited with exit code 0":
             first = re.match(r"\d+", found["tasks"])
-            rank = int(first[0]) if first else 0
+            rank = facts.first_rank_beside(found["hosts"]) + (int(first[0]) if first else 0)
             yield _Death(where, line, host_of.get(rank, found["hosts"]), rank, found["what"], _how_many(found["tasks"]) - 1, over)
 
 

@@ -139,8 +139,10 @@ class SlurmCommands:
     def job(self, job_id: str) -> "Job | None":
         """One job, with the cheapest look there is (1 RPC; 2 more for arrays and for a job whose name forges Slurm's lines); None: unknown.
 
-        Of an array (`12`, several tasks) it is the first task that squeue shows; of a heterogeneous job its first component.
+        Of an array (`12`, several tasks) it is the first task that squeue shows; of a heterogeneous job its first component with the nodes
+        of all.
         """
+        from glaunch.job import whole
         from glaunch.parsers.slurm_jobs import parse_job
 
         argv = ("scontrol", "--local", "show", "job", checked(job_id))
@@ -152,8 +154,7 @@ class SlurmCommands:
         job = parse_job(done.stdout)
         if job is not None:
             return job
-        rows = self.jobs((job_id,))
-        return next((row for row in rows if row.id.endswith("+0")), rows[0] if rows else None)
+        return next(iter(whole(self.jobs((job_id,)))), None)
 
     def jobs(self, ids: Iterable[str]) -> "tuple[Job, ...]":
         """Own jobs by id in one query (2 RPCs), one row per array task; forgotten ids and those of other users are missing.

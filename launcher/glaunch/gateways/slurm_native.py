@@ -135,7 +135,7 @@ class SlurmNative(SlurmCommands):
     def job(self, job_id: str) -> "Job | None":
         """As SlurmCommands: 1 RPC. A job that waited when it was last looked at is looked at through pyslurm."""
         found = self._waiting_job(job_id) if job_id in self._waiting and job_id.isdigit() else None
-        if found is None:
+        if found is None or "+" in found.id:  # of a heterogeneous job that is its first component alone
             found = super().job(job_id)
         if found is not None and found.state == "PENDING":
             self._waiting.add(job_id)
