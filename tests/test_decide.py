@@ -1,5 +1,6 @@
 """The whole decision on a small cluster: who wins where the user, the site and Slurm all have a word, and what is told."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -9,10 +10,11 @@ import pytest
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
 from glaunch.decide import decide
-from glaunch.errors import NeverFits
-from glaunch.fabric import synthetic
+from glaunch.errors import ConfigError, NeverFits, UsageError
+from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.plan import Plan
+from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
 
 FABRIC = synthetic("spine:1 leaf:2 node:2")
@@ -39,12 +41,21 @@ class Site:
         self.file.write_text(text)
         self.file.chmod(0o644)
 
+    failed: Mapping[str, int] = MappingProxyType({})
+
+    fabric: Fabric = FABRIC
+
     def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
         settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
+        rules = config.load_rules()
         return decide(
-            request, settings, config.load_rules(), cluster, FABRIC, caller, submission_id="ab12", folder="/home/ada/j", now_s=1_000_000
+            *(request, settings, rules, cluster, self.fabric, caller),
+            submission_id="ab12",
+            folder="/home/ada/j",
+            now_s=1_000_000,
+            failed=self.failed,
         )
 
 
@@ -126,3 +137,108 @@ def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: 
     assert options(site.decide(sbatch=(("comment", "mine"),)), "comment") == [("mine", "")]
     site.says("sbatch: {comment: ours}\n")
     assert options(site.decide(), "comment") == [("ours", f"{site.file}:1")]
+
+
+def nodes_of(plan: Plan) -> tuple[str, ...]:
+    """The planned nodes."""
+    assert plan.placement is not None
+    return plan.placement.nodes
+
+
+def test_health_decides_among_equals_only(site: Site) -> None:
+    assert nodes_of(site.decide(tasks=8)) == ("n001",)
+    site.says('placement:\n  penalties:\n    "n[001-002]": {value: 5, reason: link flaps}\n    n003: 2\n')
+    site.failed = {"n003": 1, "n002": 2, "gone": 9}
+    plan = site.decide(tasks=8)
+    site.failed = {}
+    assert nodes_of(plan) == ("n004",)
+    assert [(one.node, one.points, one.why) for one in plan.health] == [
+        ("n001", 5, f"link flaps; {site.file}:3"),
+        ("n002", 7, f"link flaps; {site.file}:3, failed 2 jobs of yours in the last days"),
+        ("n003", 3, f"{site.file}:4, failed 1 job of yours in the last days"),
+    ]
+    assert nodes_of(site.decide(tasks=16)) == ("n003", "n004"), "a leaf with 2 points rather than one with 10"
+    busy = replace(NODES, states=("IDLE", "IDLE", "IDLE", "ALLOCATED"))
+    assert nodes_of(site.decide(tasks=8, cluster=replace(CLUSTER, nodes=busy))) == ("n003",)
+    site.says("placement: {penalties: {n003: 900000}}\n")
+    assert nodes_of(site.decide(tasks=8, cluster=replace(CLUSTER, nodes=busy))) == ("n003",), "what is left for others goes first"
+    assert nodes_of(site.decide(tasks=24, cluster=replace(CLUSTER, nodes=busy))) == ("n001", "n002", "n003"), "and it is no exclusion"
+    shown = plan_text(plan, 200, verbose=True)
+    assert "n002: left alone among equals, 7 points (link flaps;" in shown
+    assert "left alone" not in plan_text(plan, 200)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("n[1-: 5", "a bracket is not closed"), ('"n[2-1]": 5', "runs down"), ("n1: many", "points"), ("n1: -1", "points")]
+)
+def test_penalties_that_cannot_be_meant_are_refused_with_their_line(site: Site, line: str, said: str) -> None:
+    site.says(f"placement:\n  penalties:\n    {line}\n")
+    with pytest.raises(ConfigError, match=f"{site.file}:3: .*{said}"):
+        site.decide()
+
+
+def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
+    gres = ("gpu:h100:8", "gpu:h100:8", "gpu:a100:4", "gpu:a100:4")
+    lines = [
+        f"NodeName=n00{number} CPUAlloc=0 CPUTot=64 Gres={kind} GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 "
+        f"State=IDLE Weight=1 Partitions=gpu"
+        for number, kind in enumerate(gres, 1)
+    ]
+    cluster = replace(CLUSTER, nodes=parse_nodes("\n".join(lines)))
+    with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
+        site.decide(cluster=cluster, tasks=None, nodes=3)
+    assert "--mixed takes those with other GPUs too" in refused.value.hint
+    plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
+    assert (plan.mode, plan.layout.tasks) == ("pin", 12)
+    assert any("2 nodes × 4 a100, 2 nodes × 8 h100" in one and "the slowest sets the pace" in one for one in plan.warnings)
+    assert any(one.startswith("4 GPUs of each node are used") for one in plan.warnings)
+    needless = site.decide(cluster=cluster, mixed=True)
+    assert [value for value, _ in options(needless, "gres")] == ["gpu:h100:8"]
+    assert "--mixed was not needed: enough nodes of one kind are free" in needless.notes
+    site.fabric = synthetic("leaf:2 node:2")
+    islands = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert islands.placement is None
+    assert any("no island has 3 such nodes" in one and "--mixed joins kinds of GPUs, not islands" in one for one in islands.warnings)
+
+
+def spans(plan: Plan) -> list[str]:
+    """Since when each row of the table of Slurm's versions that the plan shows."""
+    return [one.partition(":")[0] for one in plan.by_version]
+
+
+@pytest.mark.parametrize(
+    ("version", "plugin", "shown"),
+    [
+        ((22, 5, 8), "topology/tree", ["20.11", "22.05, before 23.11", "not before 23.02"]),
+        ((24, 11, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11"]),
+        ((26, 5, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11", "26.05"]),
+        ((23, 11, 0), "topology/block", ["20.11", "23.11", "not before 24.05"]),
+        ((26, 5, 5), "topology/block", ["20.11", "24.05", "24.11", "25.11", "26.05"]),
+    ],
+)
+def test_the_plan_knows_which_changes_of_slurm_it_meets(site: Site, version: tuple[int, ...], plugin: str, shown: list[str]) -> None:
+    site.says("placement.mode: prefer\n")
+    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, config=MappingProxyType({"TopologyPlugin": plugin})))
+    assert spans(plan) == shown
+    assert not [warning for warning in plan.warnings if "is newer" in warning]
+    assert versions_text(plan).splitlines()[0] == f"  Slurm {plan.slurm_version}: what its version means for this job"
+
+
+def test_a_slurm_that_nobody_has_tried_is_named_in_a_warning(site: Site) -> None:
+    (newer,) = site.decide(cluster=replace(CLUSTER, slurm_version=(27, 5, 0))).warnings
+    assert newer.startswith("Slurm 27.05.0 is newer than all that is known here (glaunch is tried on 22.05 to 26.05)")
+    (older,) = site.decide(cluster=replace(CLUSTER, slurm_version=(21, 8, 1))).warnings
+    assert older.startswith("Slurm 21.08.1 is older")
+    assert site.decide(cluster=replace(CLUSTER, slurm_version=())).warnings == ()
+
+
+def test_an_array_beyond_max_array_size_is_several_submissions_and_the_plan_says_so(site: Site) -> None:
+    small = replace(CLUSTER, config=MappingProxyType({"TopologyPlugin": "topology/tree", "MaxArraySize": "11"}))
+    plan = site.decide(cluster=small, array="0-24%6")
+    assert [part.indexes for part in plan.parts] == ["0-9%6", "0-9%6", "0-4%6"]
+    assert options(plan, "array") == [("0-9%6", "")]
+    assert any("25 tasks in 3 submissions (0-9; 10-19; 20-24), since MaxArraySize is 11 here" in note for note in plan.notes)
+    with pytest.raises(UsageError, match="aftercorr joins the indexes of two arrays"):
+        site.decide(cluster=small, array="0-24", dependency="aftercorr:7")
+    assert site.decide(cluster=CLUSTER, array="0-24").parts == ()

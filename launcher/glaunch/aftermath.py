@@ -13,6 +13,7 @@ from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
+from glaunch.diagnosis.faulty import faulty_nodes
 from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
 from glaunch.follow import Ending, Follower, Pace
@@ -170,6 +171,8 @@ def _follow(world: World, watch: Follower, submission_id: str, all_ids: str, sig
     if ending.message:
         talk(ending.message)
     made = _report_at_the_end(world, watch, ending)
+    if made is not None and (faulty := faulty_nodes(made.findings, made.granted)):
+        world.history.note(submission_id, time.time(), faulty=list(faulty))
     tasks = {task + watch.offset: code for task, code in ending.tasks.items()}
     if watch.array:
         talk(f"job {job_id}: {tasks_in_words(tasks)}" if all_ids != job_id else tasks_in_words(tasks))

@@ -4,7 +4,7 @@ One batch script runs on the first component's first node, and the ranks of all 
 two components.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -45,6 +45,7 @@ def decide_all(
     now_s: float,
     held: frozenset[str] = frozenset(),
     model: Model = MappingProxyType({}),
+    failed: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """As `decide`, for a request with components too; `programs`: what each rank of the further components runs.
 
@@ -64,6 +65,7 @@ def decide_all(
             now_s=now_s,
             held=held | taken,
             model=model,
+            failed=failed,
         )
 
     if not request.components:
@@ -71,6 +73,7 @@ def decide_all(
     _refuse(request, settings)
     first = one(request, caller, frozenset())
     _refuse_form(first)
+    _refuse_container(first)
     taken = frozenset(first.placement.nodes if first.placement else ())
     others: list[Plan] = []
     for component, program in zip(request.components, programs, strict=True):
@@ -114,6 +117,14 @@ def _refuse_crowd(plans: Sequence[Plan], cluster: Cluster) -> None:
                 f"the components want {wanted} nodes of partition {name}, which has {len(partition.nodes)}, and no two share one",
                 hint="fewer nodes, or another partition for one of them: -p",
             )
+
+
+def _refuse_container(first: Plan) -> None:
+    if first.launch.container is not None:
+        raise UsageError(
+            f"--container {first.launch.container.named}: the components of a job (':') start outside of containers",
+            hint="start it in the program's own line: -N 1 apptainer exec IMAGE PROGRAM",
+        )
 
 
 def _together(

@@ -82,7 +82,7 @@ class Follower:
         self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
         self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
-        self._last_look_s, self._next_look_s = 0.0, self._early[0]
+        self._last_look_s, self._next_look_s = -pace.poll_s, self._early[0]
         self._pause_s = pace.poll_s
         self._runs: tuple[AttemptFolder, ...] = ()
         """As the folder showed them last."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from glaunch.hostlist import expand
 from glaunch.job_array import ArrayPart
+from glaunch.placement.health import Penalty
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost, OrderRow, Placement
@@ -29,6 +30,8 @@ class Moment:
     """From now, when the last of the jobs on it reaches its time limit."""
     nodes: tuple[str, ...]
     cost: Cost
+    idle_node_s: int = 0
+    """How long its nodes would be kept free until then, all together: those that are free already, and those that come free before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,34 @@ class SlurmChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Container:
+    """The container that every rank starts in."""
+
+    runtime: str
+    """pyxis, apptainer, or auto: what the job finds on its nodes."""
+    named: str
+    """The image as it was asked for."""
+    file: str
+    """Its path, absolute; "" for an image of a registry, which every node fetches once a job."""
+    pyxis: str
+    """The image as pyxis names it."""
+    apptainer: str
+    """The same for Apptainer."""
+    mounts: tuple[str, ...]
+    """`SRC:DST[:FLAGS]` beside the job's folder, the working folder and the log folder, which are there anyway."""
+    work_dir: str
+    """Inside."""
+    variables: tuple[str, ...]
+    """Names of variables that keep the job's value where the image has one too."""
+    options: tuple[str, ...]
+    """More words for the runtime."""
+    import_s: int
+    """At most so long the import may take."""
+    node_dir: str
+    """Node-local place for an image that Apptainer fetched."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How the ranks are started. `argv` is the program as each rank runs it: ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3")."""
 
@@ -68,7 +99,7 @@ class Launch:
     argv: tuple[str, ...]
     work_dir: str
     arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
+    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 
@@ -76,6 +107,11 @@ class Launch:
     """
     mpi: str = ""
     """For the form mpi: auto, mpirun, or a type that srun --mpi takes."""
+    modules: tuple[str, ...] = ()
+    """Loaded in the batch shell, in this order, before anything else."""
+    setup: tuple[str, ...] = ()
+    """The user's own lines for that shell, after the variables are set."""
+    container: Container | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +153,8 @@ class Plan:
     """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
     on_bad: str = "warn"
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    health: tuple[Penalty, ...] = ()
+    """Free nodes that are taken only where no equally good set has healthier ones."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
     later: Later | None = None
@@ -124,6 +162,9 @@ class Plan:
     slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+    slurm_version: str = ""
+    by_version: tuple[str, ...] = ()
+    """What Slurm changed, version by version, and what that means for this job."""
     parts: tuple[ArrayPart, ...] = ()
     """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
     part: int = 0

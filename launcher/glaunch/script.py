@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
 from glaunch.job_array import parse_array
-from glaunch.plan import Plan
+from glaunch.plan import Container, Plan
 from glaunch.schema import LAUNCH_FORMS
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             planned_leaves=plan.placement.cost.leaves if plan.placement and not plan.components else 0,
             fewest_pods=plan.fewest_pods,
             on_bad=plan.on_bad,
+            max_requeues=plan.request.max_requeues or 0,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,
@@ -127,16 +128,44 @@ def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
     Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
     """
     what = "What runs, once" if plan.launch.form == "exec" else "What every rank runs"
-    programs = tuple(
-        (
-            f"command-{number}.sh" if plan.components else "command.sh",
-            f"# {what}{f' of component {number}' if plan.components else ''}, word by word, and where.\n"
-            f"gl_work_dir={_shell(one.launch.work_dir)}\n{_words(one.launch.argv)}{_indexes(plan)}",
-        )
-        for number, one in enumerate(plan.all_components)
-    )
+    programs = []
+    for number, one in enumerate(plan.all_components):
+        path, whose = (f"command-{number}.sh", f" of component {number}") if plan.components else ("command.sh", "")
+        inside = one.launch.container.work_dir if one.launch.container else one.launch.work_dir
+        comment = f"# {what}{whose}, word by word, and where.\n"
+        programs.append((path, f"{comment}gl_work_dir={_shell(inside)}\n{_words(one.launch.argv)}{_indexes(plan)}"))
     starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(plan.launch.starter)}"
-    return (*programs, ("starter.sh", starter))
+    container = (("container.sh", _container(plan, plan.launch.container)),) if plan.launch.container else ()
+    return (*container, *programs, ("starter.sh", starter))
+
+
+def _container(plan: Plan, container: Container) -> str:
+    """The container as a file that batch.sh and node/container.sh read."""
+    for what, path in (("job folder", plan.folder), ("working folder", plan.launch.work_dir), ("--container-workdir", container.work_dir)):
+        if re.search(r"[\s:,]", path) or not path.startswith("/"):
+            raise UsageError(f"{what} {path!r}: a container takes no path with a blank, a colon or a comma", hint="use another folder")
+    for word in container.options:
+        if re.search(r"[\s*?\[]", word) or not word:
+            raise UsageError(f"container.options: {word!r} has a blank or a pattern in it", hint="one word each: [--bind=/scratch]")
+    values = {
+        "gl_named": container.named,
+        "gl_runtime": container.runtime,
+        "gl_file": container.file,
+        "gl_pyxis": container.pyxis,
+        "gl_pull": container.apptainer,
+        "gl_mounts": ",".join(container.mounts),
+        "gl_inside": container.work_dir,
+        "gl_names": " ".join((*container.variables, "MASTER_ADDR", "MASTER_PORT", "GLAUNCH_LOG_DIR")),
+        "gl_options": " ".join(container.options),
+        "gl_place": container.node_dir,
+    }
+    lines = "".join(f"{name}={_shell(value)}\n" for name, value in values.items())
+    folders = "".join(f"{path}:{path}," for path in dict.fromkeys((plan.launch.work_dir, plan.folder)))
+    return (
+        f"# The container that every rank starts in. Of an image the names in gl_names keep the job's value.\n{lines}"
+        f"gl_import_s={_number(container.import_s)}\n"
+        f"shown_folders() {{ printf '%s' {_shell(folders)}\"$GLAUNCH_LOG_DIR:$GLAUNCH_LOG_DIR${{gl_mounts:+,$gl_mounts}}\"; }}\n"
+    )
 
 
 def _words(argv: tuple[str, ...]) -> str:
@@ -201,6 +230,13 @@ def _shell_word(text: str) -> str:
     return _shell(text).replace("\r", "'\"$gl_cr\"'")
 
 
+def _code(line: str) -> str:
+    """A line of the user's own shell code, as it is: nothing is quoted, since it is code."""
+    if _CONTROL.search(line.replace("\t", " ")):
+        raise UsageError(f"setup line {line!r}: a line of a script holds no control characters", hint="one line each")
+    return line
+
+
 def _sbatch(value: str, name: str) -> str:
     """An #SBATCH value: double quotes, backslash and quote escaped, nothing expanded; a line's end cannot be written at all."""
     if _CONTROL.search(value):
@@ -235,6 +271,7 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         q=_shell_word,
         sbatch=_sbatch,
         comment=_comment,
+        code=_code,
         number=_number,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
         variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),

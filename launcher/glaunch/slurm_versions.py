@@ -38,6 +38,22 @@ def version_text(version: Sequence[int]) -> str:
     return ".".join(f"{part:02d}" if place == 1 else str(part) for place, part in enumerate(version))
 
 
+OLDEST, NEWEST = (22, 5), (26, 5)
+"""The versions that glaunch is tried on, from and to."""
+
+STEPS_APART = Change(
+    (20, 11),
+    "a step shares nothing with the others of its job unless it says --overlap",
+    "every step beside the ranks (look, gather, watch) says it, and asks for no GPU and no memory of its own",
+    "srun(1), --overlap; llnl/LaunchMON#58",
+)
+CPUS_NOT_INHERITED = Change(
+    (22, 5),
+    "srun does not read SLURM_CPUS_PER_TASK: ranks would have a core each, and starve their data loaders",
+    "the ranks' step says --cpus-per-task itself, on every version",
+    "CHANGELOG/slurm-22.05.md and slurm-23.11.md",
+    until=(23, 11),
+)
 LISTS_SPARES = Change(
     (23, 2),
     "--nodelist may name more nodes than the job takes: it then gets some of them",
@@ -49,6 +65,12 @@ SWITCH_AS_NODE_RANK = Change(
     "TopologyParam=SwitchAsNodeRank makes a job's nodes follow the leaf switches",
     "topo check recommends it where nodes and leaves are not in the same order (GL431); glaunch orders its own ranks on every version",
     "slurm.conf(5), TopologyParam; CHANGELOG/slurm-23.02.md",
+)
+NODES_OR_HOST_FILE = Change(
+    (23, 11),
+    "--nodes beside --distribution=arbitrary is refused, by srun and by an sbatch that finds SLURM_HOSTFILE",
+    "a step in the plan's order says no --nodes, and SLURM_HOSTFILE reaches neither sbatch nor any other step",
+    "tried: 22.05.8 takes it, 24.11.5 and 26.05.5 refuse it; CHANGELOG/slurm-23.11.md",
 )
 SEGMENTS = Change(
     (24, 5),
@@ -69,11 +91,29 @@ MAKES_OUTPUT_FOLDERS = Change(
     "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
     "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
 )
+SHOWS_SCRIPTS_ALONE = Change(
+    (24, 11),
+    "squeue and scontrol show the path of a job's script without its arguments",
+    "a submission is found again by the path alone, which no two share",
+    "tried: 22.05.8 shows them, 24.11.5 does not",
+)
+NO_GRES_PER_TASK = Change(
+    (24, 11),
+    "select/linear refuses GPUs that are asked for by task",
+    "GPUs are asked for by node, on every version; so all ranks of a node see each other's",
+    "CHANGELOG/slurm-24.11.md",
+)
 TOPOLOGY_YAML = Change(
     (25, 5),
     "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
     "topo check reads the file that counts and tells of the other one (GL432)",
     "topology.yaml(5); CHANGELOG/slurm-25.05.md",
+)
+TOPOLOGIES_BY_NAME = Change(
+    (25, 5),
+    "the word after `scontrol show topology` names a topology, no node or switch; for an unknown one nothing is printed, with exit code 0",
+    "it is asked for all of the topology, on every version",
+    "tried: 24.11.5 takes a node's name, 26.05.5 node=NAME; scontrol(1) of 25.05",
 )
 UNFILLED_BLOCKS = Change(
     (25, 5),
@@ -81,11 +121,17 @@ UNFILLED_BLOCKS = Change(
     "topo check tells of them on older versions, where slurmctld does not start with them (GL433)",
     "tried: slurmctld of 24.11.5 and 25.11",
 )
+SEGMENTS_APART = Change(
+    (25, 11),
+    "--spread-segments and --consolidate-segments say where segments lie, and --segment may stand beside a list of nodes",
+    "not asked for; --sbatch spread-segments does",
+    "CHANGELOG/slurm-25.11.md",
+)
 RANKS_FOLLOW_SWITCHES = Change(
     (26, 5),
     "a step's tasks follow the topology without SwitchAsNodeRank",
-    "topo check does not recommend it any more (GL431)",
-    "CHANGELOG/slurm-26.05.md",
+    "topo check does not recommend it any more (GL431); the plan's order goes by a host file, which goes before it",
+    "CHANGELOG/slurm-26.05.md; tried on 26.05.5: ranks lie as the host file says",
 )
 NO_ARBITRARY_IN_BLOCKS = Change(
     (26, 5),
@@ -93,16 +139,30 @@ NO_ARBITRARY_IN_BLOCKS = Change(
     "ranks of such a job start in Slurm's own order, and the plan says so",
     "tried on 26.05; CHANGELOG/slurm-26.05.md",
 )
+EXCLUSIVE_APART = Change(
+    (26, 5),
+    "scontrol writes a partition of whole nodes as Exclusive=NODE (or TOPO) OverSubscribe=NO; before: OverSubscribe=EXCLUSIVE",
+    "both are read as a partition of whole nodes",
+    "tried on 26.05.5",
+)
 
 CHANGES = (
+    STEPS_APART,
+    CPUS_NOT_INHERITED,
     LISTS_SPARES,
     SWITCH_AS_NODE_RANK,
+    NODES_OR_HOST_FILE,
     SEGMENTS,
     REFUSES_TOO_MANY_NODES,
     MAKES_OUTPUT_FOLDERS,
+    SHOWS_SCRIPTS_ALONE,
+    NO_GRES_PER_TASK,
     TOPOLOGY_YAML,
+    TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
+    SEGMENTS_APART,
     RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,
+    EXCLUSIVE_APART,
 )
 """By version."""

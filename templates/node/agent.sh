@@ -1,21 +1,43 @@
 # agent.sh ATTEMPT FOLDER: runs once on a node where something other than srun starts the ranks (torchrun, accelerate)
 #
-# Signals go where they are meant: TERM and INT to the starter, which ends its ranks; all others to the ranks, as srun would send them.
-# It ends with the ranks' exit code, which torchrun does not pass on (it says it in its summary), and after the last line is written.
+# Signals go where they are meant: TERM and INT to the starter, which ends its ranks; all others to the ranks, as under srun, and never to the
+# starter, which would die of them. It ends with the ranks' exit code, which torchrun does not pass on (it says it in its summary), and after
+# the last line is written.
 # shellcheck disable=SC2034,SC2317 # what the form reads, and calls
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
+[ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" agent.sh # comes back inside
 
 say() { printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 
+# Some Slurms send a signal to this process only (proctrack/cgroup), some to all below it too (linuxproc): one that is there for nothing else
+# tells which. "Z": it is dead, and nobody has asked for its end yet.
+told_all() {
+    sleep 0.1
+    case $(cat "/proc/$gl_canary/stat" 2>/dev/null) in
+    *") Z "* | '')
+        new_canary
+        return 0
+        ;;
+    esac
+    return 1
+}
+
+new_canary() {
+    sleep 2000000 &
+    gl_canary=$!
+}
+
 pass_on() { # SIGNAL: to the ranks of this node
+    ! told_all || return 0
     for gl_note in "$gl_agent_dir"/rank.*; do
-        read -r gl_pid <"$gl_note" && kill -s "$1" "$gl_pid" 2>/dev/null
+        [ -e "$gl_note" ] && read -r gl_pid <"$gl_note" && kill -s "$1" "$gl_pid" 2>/dev/null
     done
 }
 
 end_it() { # SIGNAL
+    [ -z "$gl_told" ] || return 0
     gl_told=$1
-    [ -z "$gl_starter" ] || kill -s "$1" "$gl_starter" 2>/dev/null
+    told_all || [ -z "$gl_starter" ] || kill -s "$1" "$gl_starter" 2>/dev/null
 }
 
 over() { # FILE…: is none of them there any more?
@@ -41,18 +63,22 @@ listen() {
 }
 
 agent() { # COMMAND…: runs it; sets gl_code
-    # A session of its own, where there is setsid: the signals that Slurm sends to this whole group would end a starter that does not know them
-    ! command -v setsid >/dev/null || set -- setsid "$@"
     mkfifo -m 600 "$gl_agent_dir/said" || exit 1
     listen &
-    "$@" >"$gl_agent_dir/said" 2>&1 &
+    (
+        # shellcheck disable=SC2086 # a list
+        trap '' $gl_for_ranks # task.sh gives them back to the ranks
+        exec "$@" >"$gl_agent_dir/said" 2>&1
+    ) &
     gl_starter=$!
+    new_canary
     while :; do # a signal ends the wait, not the starter
         wait "$gl_starter"
         gl_code=$?
         kill -0 "$gl_starter" 2>/dev/null || break
     done
     gl_starter=
+    kill "$gl_canary"
     gl_tries=0 # Slurm ends what is left when this shell ends: the last words first
     until over "$gl_agent_dir"/said "$gl_agent_dir"/pipe.* || [ "$gl_tries" -ge 50 ]; do
         sleep 0.1
@@ -65,7 +91,7 @@ agent() { # COMMAND…: runs it; sets gl_code
     esac
 }
 
-gl_starter='' gl_told=''
+gl_starter='' gl_told='' gl_canary=''
 gl_agent_dir=$(mktemp -d "${TMPDIR:-/tmp}/glaunch-agent.XXXXXXXX") || {
     say "cannot make a folder in ${TMPDIR:-/tmp}"
     exit 1
@@ -73,7 +99,8 @@ gl_agent_dir=$(mktemp -d "${TMPDIR:-/tmp}/glaunch-agent.XXXXXXXX") || {
 export gl_agent_dir
 trap 'end_it TERM' TERM
 trap 'end_it INT' INT
-for gl_signal in HUP QUIT USR1 USR2 ALRM WINCH URG; do
+gl_for_ranks='HUP QUIT USR1 USR2 ALRM'
+for gl_signal in $gl_for_ranks; do
     # shellcheck disable=SC2064 # each its own name, now
     trap "pass_on $gl_signal" "$gl_signal"
 done
@@ -93,5 +120,7 @@ cd "${gl_work_dir:-.}" || exit 72
 . "$gl_folder/starter.sh"
 form_agent "$@"
 if [ -e "$gl_agent_dir/taken" ] && [ "$gl_node_rank" = 0 ]; then : >"$gl_attempt/port-taken"; fi
+# The first that fails by itself: making a link is atomic, and carries its content
+[ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || ln -s "$gl_code" "$gl_attempt/failed" 2>/dev/null
 rm -rf "$gl_agent_dir"
 exit "$gl_code"

@@ -4,7 +4,8 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_speak=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -21,6 +22,46 @@ export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"
 . "$gl_folder/node/form.sh"
 
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
+
+# The shell function `module`, where a centre has one: functions are not inherited, so a script reads what defines it, as a login shell does.
+find_modules() {
+    ! command -v module >/dev/null || return 0
+    for gl_init in ${MODULESHOME:+"$MODULESHOME/init/sh"} ${LMOD_PKG:+"$LMOD_PKG/init/sh"} /etc/profile.d/modules.sh /etc/profile.d/lmod.sh \
+        /etc/profile.d/z00_lmod.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh /usr/share/Modules/init/sh; do
+        # Tried in a shell of its own: an error in a file that is read ends the shell
+        # shellcheck source=/dev/null
+        if [ -r "$gl_init" ] && (set +u && . "$gl_init" && command -v module) >/dev/null 2>&1; then
+            set +u
+            # shellcheck source=/dev/null
+            . "$gl_init"
+            set -u
+            return 0
+        fi
+    done
+    return 1
+}
+
+load_modules() { # NAME…
+    find_modules || stop "no modules on ${SLURMD_NODENAME:-this host} (neither Lmod nor environment-modules is found): $* cannot be loaded"
+    for gl_module in "$@"; do
+        gl_before=${LOADEDMODULES-}
+        set +u
+        module load "$gl_module" >"$gl_attempt/module.said" 2>&1
+        gl_result=$?
+        set -u
+        # Old ones report no failure: then nothing new is loaded
+        case :${LOADEDMODULES-}: in
+        *":$gl_module:"* | *":$gl_module/"*) ;;
+        *) [ "${LOADEDMODULES-}" != "$gl_before" ] || gl_result=1 ;;
+        esac
+        if [ "$gl_result" -ne 0 ]; then
+            gl_said=$(tr -s '[:space:]' ' ' <"$gl_attempt/module.said" | head -c 300)
+            stop "module $gl_module does not load on ${SLURMD_NODENAME:-this host}; no rank was started: $gl_said"
+        fi
+        cat "$gl_attempt/module.said" >&2
+    done
+    rm -f "$gl_attempt/module.said"
+}
 
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
 # What sbatch left in the environment about the ranks' shape would contradict that.
@@ -68,6 +109,13 @@ order_nodes() {
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
     [ "$gl_form" = planned ] || nodes_as_granted
+    name_nodes
+}
+
+# For the steps that are not the ranks: an allocation may have more nodes than this run
+name_nodes() {
+    gl_among=
+    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 some() { # COUNT ONE MORE
@@ -128,7 +176,76 @@ nodes_as_granted() {
     gl_most=$gl_per_node
     [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
     sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
+}
+
+# The container of this job, if it has one: gl_runtime is then pyxis, or what each task starts itself (gl_enter tells them).
+choose_runtime() {
+    [ -r "$gl_folder/container.sh" ] || return 0
+    # shellcheck source=/dev/null
+    . "$gl_folder/container.sh"
+    gl_container=glaunch_${gl_submission}_${gl_attempt##*/}
+    case $gl_runtime in
+    auto | pyxis)
+        if srun --help 2>/dev/null | grep -q -e '--container-image'; then
+            gl_runtime=pyxis
+            return
+        fi
+        [ "$gl_runtime" = auto ] || stop "no container on ${SLURMD_NODENAME:-this host}: its srun has no --container-image (pyxis)" 127
+        ;;
+    esac
+    for gl_enter in apptainer singularity; do
+        command -v "$gl_enter" >/dev/null && break
+        gl_enter=
+    done
+    [ -n "$gl_enter" ] || stop "no container on ${SLURMD_NODENAME:-this host}: srun has no pyxis there, and there is no apptainer" 127
+    gl_runtime=$gl_enter
+    export gl_enter
+}
+
+with_pyxis() { # COMMAND WORD…: COMMAND with what makes srun start the container, before WORD…
+    gl_command=$1
+    shift
+    set -f # the site's options are words without blanks, and none of them is a pattern
+    # shellcheck disable=SC2086
+    set -- --container-image="$gl_pyxis" --container-name="$gl_container" --container-mounts="$(shown_folders)" \
+        --container-workdir="$gl_inside" ${gl_names:+"--container-env=$(printf '%s' "$gl_names" | tr ' ' ,)"} $gl_options "$@"
+    set +f
+    "$gl_command" "$@"
+}
+
+become_srun() { # [OPTION…] COMMAND…: the step that runs the program
+    [ "$gl_runtime" != pyxis ] || with_pyxis srun_itself "$@"
+    srun_itself "$@"
+}
+
+srun_itself() { exec srun "$@"; }
+
+bring() { each "$gl_import_s" "$@"; }
+
+# Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
+bring_container() {
+    say "container $gl_named comes onto $(some "$gl_nodes" node nodes), by $gl_runtime"
+    gl_brought=1
+    if [ "$gl_runtime" = pyxis ]; then
+        [ "${gl_mpi-}" != mpirun ] || stop "mpirun starts no ranks in a container of pyxis: launch.mpi: pmix" 2
+        with_pyxis bring sh "$gl_folder/node/probe.sh" "$gl_attempt" "$gl_folder" inside
+    else
+        bring sh "$gl_folder/node/container.sh" bring "$gl_attempt" "$gl_folder"
+    fi
+    case $? in
+    0) ;;
+    124 | 137) stop "container: it did not come within $gl_import_s s (container.import_timeout_s); no rank was started" ;;
+    126 | 127) stop "container: the program cannot run in it; no rank was started" 127 ;;
+    *) stop "container: it does not start on every node; no rank was started" ;;
+    esac
+}
+
+# After a cancel Slurm starts no more steps; what is left then is the host of this shell.
+leave_container() {
+    [ -n "${gl_brought-}" ] || return 0
+    [ -z "$gl_file" ] || [ "$gl_runtime" = pyxis ] || [ -z "$gl_started_s" ] || return 0 # a file that Apptainer used where it is
+    each 30 sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container" >/dev/null 2>&1 ||
+        sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container"
 }
 
 probe() {
@@ -137,11 +254,12 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one: topology/block does not since 26.05.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
+    choose_runtime
     form_ready
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
         gl_host_file=$gl_attempt/ordered
         probe
         gl_result=$?
@@ -153,8 +271,9 @@ look_at_nodes() {
     case $gl_result in
     0 | 72 | 73 | 126 | 127) ;;
     *)
-        if [ "$gl_form" = planned ]; then
+        if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
             slurm_order
+            name_nodes
             probe
             gl_result=$?
             [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
@@ -167,8 +286,6 @@ look_at_nodes() {
     *) stop "not every node can take part; no rank was started" ;;
     esac
     cd "$gl_work_dir" || stop "the working folder $gl_work_dir is not there"
-    # for the steps that are not the ranks: an allocation may have more nodes than this run
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 watch_limit() {
@@ -203,31 +320,30 @@ find_port() { # TRY
 }
 
 # What a form starts the ranks with; both become srun. SLURM_HOSTFILE is for this one srun only; its file names one host a task. The output's
-# files are named from where srun stands, so that a "%" or a backslash in the folder's name is not taken for a pattern.
+# files are named from where srun stands, so that a "%" or a backslash in the folder's name is not taken for a pattern. With "here" in a step
+# (SLURM_STEP_ID) that step holds the cores and waits for this one, so this one shares them.
 ranks_step() { # [OPTION…] COMMAND…: one task a rank
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
-        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} "$@"
+        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     if [ "$gl_form" = planned ]; then
         unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
         export SLURM_HOSTFILE="$gl_attempt/hosts"
-        exec srun --distribution=arbitrary "$@"
+        become_srun --distribution=arbitrary "$@"
     fi
     [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- --ntasks-per-node="$gl_per_node" "$@" # else Slurm spreads them itself
-    exec srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
+    become_srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
 }
 
+# Where each of them stands in the order it reads itself, so Slurm's own order is good enough.
 # Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
 # ranks, whoever starts those.
 agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
-    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log "$@"
     cd "$gl_attempt" || exit 1
-    if [ "$gl_form" = planned ]; then
-        export SLURM_HOSTFILE="$gl_attempt/ordered"
-        exec srun --distribution=arbitrary "$@"
-    fi
-    exec srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+    become_srun --export=ALL --nodes="$gl_nodes" --ntasks="$gl_nodes" --ntasks-per-node=1 --distribution=block \
+        ${gl_among:+"--nodelist=$gl_among"} --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log \
+        ${SLURM_STEP_ID:+--overlap} "$@"
 }
 
 start() {
@@ -236,6 +352,9 @@ start() {
         form_start
     ) &
     gl_main=$!
+    [ -n "$gl_patience_s" ] || return 0
+    sh "$gl_folder/node/ended.sh" "$gl_attempt" "$gl_main" "$gl_patience_s" >/dev/null 2>&1 &
+    gl_ender=$!
 }
 
 audit() { # TRY: what the report compares with the plan
@@ -260,8 +379,10 @@ run_ranks() {
             gl_code=$?
             kill -0 "$gl_main" 2>/dev/null || break
         done
-        kill "$gl_watcher" 2>/dev/null
-        gl_main='' gl_watcher=''
+        for gl_process in $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
+        gl_main='' gl_watcher='' gl_ender=''
+        # srun ends with the highest code of all agents; that of the one which failed first is the cause
+        if [ "$gl_code" -ne 0 ] && [ -z "$gl_told" ] && [ -h "$gl_attempt/failed" ]; then gl_code=$(readlink "$gl_attempt/failed"); fi
         # Ended by TERM: at scancel and at the time limit this shell is told too, sometimes a moment later than the ranks
         if [ "$gl_code" -eq 143 ] && [ -z "$gl_told" ]; then sleep 1; fi
         if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
@@ -269,7 +390,7 @@ run_ranks() {
         sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_speak" "$gl_first" "$((gl_offset))" || break
         gl_try=$((gl_try + 1))
         say "port $MASTER_PORT was taken on $gl_first in the meantime; once more with another"
-        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken"
+        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken" "$gl_attempt/failed"
         mkdir "$gl_attempt/ranks.d"
     done
 }
@@ -289,15 +410,16 @@ finish() {
     gl_code=$?
     trap - EXIT
     trap '' HUP INT TERM USR1 USR2
-    for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
+    for gl_process in $gl_timer $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
-    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_speak"
+    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known
     if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
         awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||
             sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" last >>"$gl_attempt/manifest.jsonl"
         say "$(($(wc -l <"$gl_attempt/manifest.jsonl"))) of $gl_nodes nodes gave their logs at the job's end"
     fi
+    leave_container
     gl_signal=0
     [ "$gl_code" -le 128 ] || gl_signal=$((gl_code - 128))
     printf '{"schema": "glaunch.exit/1", "job_id": "%s", "code": %d, "signal": %d, "told": "%s", "began_s": %d, "ended_s": %d}\n' \

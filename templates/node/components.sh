@@ -53,7 +53,7 @@ order_ranks() {
     4) slurm_order ;;
     *) exit 1 ;;
     esac
-    count
+    count_all
 }
 
 slurm_order() { # for all, so that one step can start them
@@ -70,7 +70,7 @@ granted_one() {
     nodes_as_granted
 }
 
-count() {
+count_all() {
     gl_tasks=$(($(wc -l <"$gl_attempt/hosts"))) gl_nodes=$(($(wc -l <"$gl_attempt/ordered"))) gl_granted=$(($(wc -l <"$gl_attempt/ordered")))
 }
 
@@ -140,7 +140,7 @@ ranks_own() { # COMPONENT
 ranks_step() { # [OPTION…] COMMAND…: one task a rank, in one step over all components
     forget_shape
     gl_own=ranks_own
-    set -- --label --open-mode=append --output=out/%N.log "$@"
+    set -- --label --open-mode=append --output=out/%N.log ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     eval "$gl_each_component"
     exec srun "$@"

@@ -30,13 +30,22 @@ form_start() {
     # mpirun asks Slurm for the nodes itself; what speaks of the ranks' shape would contradict what it asks for
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
     export SLURM_EXPORT_ENV=ALL
-    # The "seq" mapper takes one line of the host file for each rank; any other puts its own order over it. Binding stays with Slurm.
+    # Signals reach steps, not what a batch script starts: so the first node has its helper in a step as well. Each node is a part of its own
+    # ("mpirun A : B"), and ranks count on from part to part: every other way of naming an order is sorted, or fails with that first helper.
+    set -- --mca ras_base_launch_orted_on_hn 1 --bind-to none "$@"
     case $(mpirun --version | head -n 1) in
-    *" "[1-4].*) set -- --mca rmaps seq --hostfile "$gl_attempt/hosts" "$@" ;;
-    *) set -- --map-by "seq:file=$gl_attempt/hosts" "$@" ;;
+    *" "[1-4].*) ;;
+    *) shift && set -- --prtemca "$@" ;; # 5.0 has it from PRRTE
     esac
+    gl_next=
+    while read -r gl_count gl_host; do
+        set -- "$@" ${gl_next:+:} -host "$gl_host:$gl_count" -n "$gl_count" sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
+        gl_next=1
+    done <<LINES
+$(uniq -c "$gl_attempt/hosts")
+LINES
     cd "$gl_attempt" || exit 1
-    exec mpirun --bind-to none -n "$gl_tasks" "$@" sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder" >>"out/$gl_first.log" 2>&1
+    exec mpirun "$@" >>"out/$gl_first.log" 2>&1
 }
 
 form_needs() {

@@ -5,6 +5,7 @@
 # on which host.
 # shellcheck disable=SC2154 # gl_rank and gl_local come from the form
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
+[ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" task.sh # comes back inside
 
 # For forms: this node's place in the ranks' order. SLURM_NODEID counts nodes by name, so it is the line in the order that counts.
 node_rank() { awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered"; }
@@ -44,6 +45,7 @@ form_rank
 # srun labels each line with its rank; where another starts the ranks, this does it, into the same file
 if [ -n "${gl_label-}" ]; then
     if [ -n "${gl_agent_dir-}" ]; then
+        gl_reset=--default-signal=HUP,QUIT,USR1,USR2,ALRM # agent.sh keeps them from the starter
         gl_pipe=$gl_agent_dir/pipe.$gl_local.$$
         echo "$$" >"$gl_agent_dir/rank.$gl_local" # for signals
         unset gl_agent_dir
@@ -91,4 +93,6 @@ fi
 # shellcheck source=/dev/null
 . "$gl_folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh"
 cd "${gl_work_dir:-.}" || exit 72
+# Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
+if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi
 exec "$@"

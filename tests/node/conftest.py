@@ -93,10 +93,10 @@ class Jobs:
         self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]
 
-    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0) -> None:
-        """Wait until a file of the submission holds a text."""
+    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0, count: int = 1) -> None:
+        """Wait until so many files of the submission hold a text."""
         deadline = time.monotonic() + timeout_s
-        while not any(text in path.read_text(errors="replace") for path in folder.glob(pattern)):
+        while sum(text in path.read_text(errors="replace") for path in folder.glob(pattern)) < count:
             assert time.monotonic() < deadline, f"{pattern} never said {text!r}:\n{self.log(folder)}"
             time.sleep(0.1)
 

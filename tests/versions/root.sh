@@ -16,12 +16,12 @@ PYSLURM_SHA256=6e0e4bc639ea3177591b102b77c1dd8df55a9e411ac42ef339a4adb3908cca34
 
 for_slurm=(slurmctld slurmd slurm-client slurmdbd mariadb-{server,client}-core munge openssh-server openssh-client iproute2 util-linux-extra procps)
 for_glaunch=(python3-{click,jinja2,numpy,paramiko,rich,yaml})
-for_tests=(python3-{pytest,pytest-timeout,hypothesis,packaging,setuptools})
+for_tests=(python3-{pytest,pytest-timeout,hypothesis,packaging,setuptools,torch,mpi4py} openmpi-bin environment-modules)
 for_pyslurm=()
 [ "$version" != 26.05 ] || for_pyslurm=(libslurm-dev gcc libc6-dev python3-dev python3-wheel cython3)
 
 { : >&3; } 2>/dev/null || exec 3>&1
-say() { printf '%s: %s (%d s)\n' "$version" "$*" "$SECONDS" >&3; } # to those who wait; all the rest is for when it fails
+say() { printf '%s (%d s)\n' "$*" "$SECONDS" >&3; } # to those who wait; all the rest is for when it fails
 
 mirror() { # the one that apt is set to
     local codename

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, OF_THE_JOB, Request, apart, asks, read_words, split_components, with_option
+from glaunch.request import FIELDS, OF_THE_JOB, Request, apart, asks, exporting, read_words, split_components, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -36,6 +36,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
+    click.option("--max-requeues", type=click.IntRange(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
     click.option(
         "--place",
         type=click.Choice(KEYS["placement.mode"].choices),
@@ -66,8 +67,21 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(KEYS["placement.on_bad"].choices),
         help="What the job does in more pods than its size needs: go on, fail, or go back to the queue once.",
     ),
+    click.option("--module", multiple=True, metavar="NAME", help="Load this module in the job, before the ranks (repeatable)."),
+    click.option("--setup", multiple=True, metavar="LINE", help="Run this line of bash in the job, before the ranks (repeatable)."),
+    click.option("--container", metavar="IMAGE", help="Start the ranks in this container: a file, or an image of a registry."),
+    click.option("--container-mounts", multiple=True, metavar="SRC[:DST[:ro]]", help="Show this folder in it (repeatable, or commas)."),
+    click.option("--container-workdir", metavar="FOLDER", help="Start there inside it; without it where you are now."),
+    click.option("--container-env", multiple=True, metavar="NAMES", help="Variables that keep your value where the image has its own."),
+    click.option("--container-runtime", type=click.Choice(KEYS["container.runtime"].choices), help="Which runtime; auto: what nodes have."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
+    click.option(
+        "--export",
+        metavar="ALL|NONE|NAMES",
+        help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
+    ),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option("--mixed", is_flag=True, help="Nodes with different GPUs in one job, where too few of one kind are free."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -93,7 +107,7 @@ PASSED = (
 )
 """Options that are fields of a Request under the same name."""
 OF_A_COMPONENT = frozenset(
-    {"ntasks", "nodes", "ntasks_per_node", "gpus_per_node", "cpus_per_task", "exclusive", "sbatch"}
+    {"ntasks", "nodes", "ntasks_per_node", "gpus_per_node", "cpus_per_task", "exclusive", "mixed", "sbatch"}
     | {"mem", "partition", "account", "qos", "time", "constraint", "exclude", "nodelist", "reservation"}
     | {"tp", "pp", "dp", "ep", "segment", "wait_for_leaves"}
 )
@@ -165,6 +179,9 @@ def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
         "launch.form": "launcher",
         "launch.options": "launcher_option",
         "launch.max_restarts": "max_restarts",
+        "container.image": "container",
+        "container.workdir": "container_workdir",
+        "container.runtime": "container_runtime",
         "placement.mode": "place",
         "placement.objective": "objective",
         "placement.on_bad": "on_bad_placement",
@@ -184,9 +201,15 @@ def request_from(params: dict[str, Any]) -> Request:
         gpus_per_node=params["gpus_per_node"],
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
+        modules=_listed(params["module"]),
+        setup=tuple(line for line in params["setup"] if line.strip()),
+        container_mounts=_listed(params["container_mounts"]),
+        container_env=_listed(params["container_env"]),
         exclusive=params["exclusive"],
-        requeue=params["requeue"],
+        requeue=params["requeue"] or params["max_requeues"] is not None,
+        max_requeues=params["max_requeues"],
         force=params["force"],
+        mixed=params["mixed"],
         **{name: params[name] for name in PASSED},
     )
     components = tuple(request_from(one) for one in params.get("components", ()))
@@ -194,6 +217,8 @@ def request_from(params: dict[str, Any]) -> Request:
         if name in OF_THE_JOB:
             raise UsageError(f"--sbatch {name} behind a ':': it is the whole job's", hint="say it before the first ':'")
     request = replace(request, components=components)
+    if params["export"] is not None:
+        request = exporting(request, params["export"])
     for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
         if name in FIELDS and asks(request, name):
             raise UsageError(
@@ -201,6 +226,11 @@ def request_from(params: dict[str, Any]) -> Request:
             )
         request = with_option(request, name, value)
     return request
+
+
+def _listed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """An option that may be repeated and may hold a list with commas."""
+    return tuple(part for word in words for part in word.split(",") if part)
 
 
 def _variable(word: str) -> tuple[str, str]:

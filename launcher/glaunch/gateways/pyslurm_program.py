@@ -19,10 +19,13 @@ from typing import Any
 SCHEMA = "glaunch.pyslurm/1"
 
 CONFIG = {
+    "AccountingStorageEnforce": "accounting_storage_enforce",
     "AccountingStorageTRES": "accounting_storage_tres",
     "AccountingStorageType": "accounting_storage_type",
     "ClusterName": "cluster_name",
     "GresTypes": "gres_types",
+    "MaxArraySize": "max_array_size",
+    "PreemptExemptTime": "preempt_exempt_time",
     "PreemptMode": "preempt_mode",
     "PreemptType": "preempt_type",
     "PrivateData": "private_data",
@@ -41,13 +44,9 @@ NODE = (
 PARTITION = (
     *("name", "nodes", "state", "is_default", "max_time", "default_time", "max_nodes", "min_nodes", "allowed_accounts", "allowed_groups"),
     *("allowed_qos", "oversubscribe", "preempt_mode", "default_cpus_per_gpu", "default_memory_per_gpu", "denied_accounts", "denied_qos"),
-    *("is_hidden", "is_root_only", "requires_reservation", "priority_tier"),
+    *("is_hidden", "is_root_only", "requires_reservation", "priority_tier", "qos"),
 )
 RESERVATION = ("name", "nodes", "start_time", "end_time", "users", "accounts", "partition", "groups")
-JOB = (
-    *("id", "array_id", "heterogeneous_id", "state", "state_reason", "name", "partition", "time_limit", "num_nodes", "allocated_nodes"),
-    *("required_nodes", "requeue_count", "start_time", "command"),
-)
 STALE = (ValueError, TypeError, NameError, AttributeError, KeyError, IndexError)
 """What pyslurm itself raises over a value that it cannot read, or a field that its Slurm does not have."""
 
@@ -89,11 +88,6 @@ def config(pyslurm: Any, _question: dict[str, Any]) -> dict[str, Any]:  # noqa: 
     return {"config": {name: getattr(found, attribute) for name, attribute in CONFIG.items()}}
 
 
-def job(pyslurm: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """One job (1 RPC, 2 if it is not pending: its steps come along)."""
-    return {"job": fields(JOB, pyslurm.Job.load(question["job"]))}
-
-
 def cancel(pyslurm: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Cancel one job (1 RPC). One that is over or unknown is no error."""
     pyslurm.Job(question["job"]).cancel()
@@ -101,7 +95,9 @@ def cancel(pyslurm: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: A
 
 
 def submit(pyslurm: Any, question: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401
-    """Submit a script with the fields of a JobSubmitDescription (1 RPC)."""
+    """Submit a script with the fields of a JobSubmitDescription (1 RPC). SLURM_* of this process would go into the job beside its own."""
+    for name in [name for name in os.environ if name.startswith("SLURM_")]:
+        del os.environ[name]
     return {"job_id": pyslurm.JobSubmitDescription(**question["fields"]).submit()}
 
 
@@ -110,7 +106,6 @@ QUESTIONS = {
     "partitions": partitions,
     "reservations": reservations,
     "config": config,
-    "job": job,
     "cancel": cancel,
     "submit": submit,
 }

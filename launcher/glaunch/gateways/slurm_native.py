@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.gateways.answering import Answering, Ended
@@ -22,23 +22,21 @@ from glaunch.gateways.slurm import SlurmCommands, SubmitAnswer, checked
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import refusal
 from glaunch.hostlist import fold
-from glaunch.parsers.pyslurm_answers import parse_job, tells_gpus
+from glaunch.parsers.pyslurm_answers import tells_gpus
 from glaunch.parsers.slurm_answers import read_config
-
-if TYPE_CHECKING:
-    from glaunch.job import Job
 
 NODES = "nodes, where AccountingStorageTRES lacks gres/gpu"
 BY_COMMANDS = MappingProxyType(
     {
         "topology": "pyslurm 25.11 has none",
+        "another cluster (--clusters, SLURM_CLUSTERS)": "pyslurm asks this host's own",
         "version": "of the commands themselves; it costs no RPC",
         NODES: "pyslurm tells GPUs in use as TRES alone",
-        "a job that is over, of an array or of several components": "pyslurm tells exit codes of 128 and more wrong, and one task of many",
-        "the first look at a job, and one that ran": "pyslurm asks for a job's steps too: 2 RPCs where scontrol takes 1",
-        "jobs by list, own jobs, everybody's running jobs": "pyslurm knows one job, or all jobs of everybody",
+        "a look at a job": "3 RPCs in pyslurm (federation, steps) where scontrol takes 1; exit codes of 128 and more are wrong",
+        "jobs by list, own jobs, everybody's running jobs": "pyslurm knows one job (of an array one task), or all jobs of everybody",
         "lifting a pin": "an empty list of nodes cannot be said in pyslurm",
         "cancelling an array's task or a component": "pyslurm takes whole numbers only",
+        "what accounting allows you": "the database says it (sacctmgr), not the controller: 0 RPCs",
         "submission": "so that cli_filter and SPANK see it; slurm.submit: pyslurm goes past them, and has no --switches",
         "where a job would start, past jobs": "no will-run in pyslurm; and sacct takes one question where pyslurm needs several",
     }
@@ -56,7 +54,11 @@ ADVICE = "go through Slurm's commands instead: GLAUNCH_SLURM_GATEWAY=commands, o
 
 
 class Stumbled(Exception):
-    """pyslurm itself failed: it cannot be imported, cannot read what Slurm said, or its process was ended by a signal."""
+    """pyslurm itself failed: it cannot be imported, cannot read what Slurm said, or (`crashed`) its process was ended by a signal."""
+
+    def __init__(self, why: str, *, crashed: bool = False) -> None:
+        super().__init__(why)
+        self.crashed = crashed
 
 
 class SlurmNative(SlurmCommands):
@@ -84,8 +86,6 @@ class SlurmNative(SlurmCommands):
         self._child = Answering(program or (sys.executable, str(PROGRAM)), _environment(self._environ))
         self._broken = False
         self._config = ""
-        self._waiting: set[str] = set()
-        """Jobs that waited when they were last looked at."""
 
     # What there is
 
@@ -130,28 +130,6 @@ class SlurmNative(SlurmCommands):
     def _tells_gpus(self) -> bool:
         return tells_gpus(read_config(self._config or self._question("config")))
 
-    # Jobs
-
-    def job(self, job_id: str) -> "Job | None":
-        """As SlurmCommands: 1 RPC. A job that waited when it was last looked at is looked at through pyslurm."""
-        found = self._waiting_job(job_id) if job_id in self._waiting and job_id.isdigit() else None
-        if found is None or "+" in found.id:  # of a heterogeneous job that is its first component alone
-            found = super().job(job_id)
-        if found is not None and found.state == "PENDING":
-            self._waiting.add(job_id)
-        else:
-            self._waiting.discard(job_id)
-        return found
-
-    def _waiting_job(self, job_id: str) -> "Job | None":
-        """The job while it waits or runs; None where scontrol has to tell."""
-        try:
-            reply = self._asked({"ask": "job", "job": int(job_id)}, f"to show job {job_id}")
-        except Stumbled as why:
-            self._give_up(str(why))
-            return None
-        return None if reply.number == UNKNOWN_JOB else parse_job(reply.said())
-
     # Acts
 
     def cancel(self, ids: Iterable[str]) -> None:
@@ -181,9 +159,9 @@ class SlurmNative(SlurmCommands):
         environment: Mapping[str, str] | None = None,
     ) -> SubmitAnswer:
         """As SlurmCommands: by sbatch, unless `submits`. Nothing is tried a second time."""
-        if not self._submits:
+        if not self._submits or self._broken:
             return super().submit(script, options, args, folder=folder, environment=environment)
-        from glaunch.writers.pyslurm_job import fields_of
+        from glaunch.writers.pyslurm_job import HINT, fields_of
 
         self._say("submitted through pyslurm (slurm.submit): cli_filter plugins and SPANK options do not see this job")
         path, work_dir = fspath(script), folder or os.getcwd()
@@ -195,7 +173,9 @@ class SlurmNative(SlurmCommands):
             try:
                 answer = self._asked({"ask": "submit", "fields": fields}, "the job", self._submit_timeout_s).said()
             except Stumbled as why:
-                raise ControllerSilent(f"pyslurm failed while the job was submitted: {why}", hint="look: squeue --me") from why
+                if why.crashed:
+                    raise ControllerSilent(f"pyslurm failed while the job was submitted: {why}", hint="look: squeue --me") from why
+                raise SlurmError(f"pyslurm cannot submit this job: {why}", argv=("pyslurm",), hint=HINT) from why
         return SubmitAnswer(str(json.loads(answer)["job_id"]), "", "")
 
     # The program
@@ -211,7 +191,7 @@ class SlurmNative(SlurmCommands):
             text, stderr = self._child.ask(json.dumps(question), deadline_s)
         except Ended as end:
             if end.code is not None and end.code < 0:
-                raise Stumbled(f"its process was ended by {signal.Signals(-end.code).name}") from end
+                raise Stumbled(f"its process was ended by {signal.Signals(-end.code).name}", crashed=True) from end
             raise refusal(Completed(argv, end.code, "", words_of(end.stderr)), doing, deadline_s) from end
         if not text.startswith('{"failed"'):
             return _Reply(text)

@@ -7,7 +7,6 @@ The same nouns come out as from Slurm's commands. What pyslurm cannot know, or s
 - A type of GPUs that a node lists twice is there once (the last counts).
 - Of the configuration only what glaunch looks at is there (`CONFIG` in the program).
 - Flags of a reservation that pyslurm has no name for make all of them unknown; nothing is decided by them.
-- A job's exit code of 128 and more is not told whole: ended jobs are looked at through the commands.
 
 **Source:** pyslurm 25.11.2 with Slurm 26.05.5, each field beside what scontrol says (tests/gateways/test_same_snapshot.py).
 """
@@ -20,8 +19,8 @@ from typing import Any
 from glaunch.cluster import GpuCount, NodeTable, Partition, Reservation
 from glaunch.errors import ParseError, UsageError
 from glaunch.hostlist import expand
-from glaunch.job import Job
 from glaunch.parsers.slurm_nodes import SLICE, NodeRow, node_table, parse_state
+from glaunch.units import format_time
 
 SCHEMA = "glaunch.pyslurm/1"
 UNLIMITED = "UNLIMITED"
@@ -128,6 +127,7 @@ def _partition(told: Mapping[str, Any]) -> Partition:
         root_only=told["is_root_only"],
         needs_reservation=told["requires_reservation"],
         priority_tier=told["priority_tier"] or 0,
+        qos=told["qos"] or "",
     )
 
 
@@ -160,7 +160,10 @@ def parse_config(text: str) -> Mapping[str, str]:
     if not isinstance(told, dict):
         raise ParseError("pyslurm, config", text, "a configuration")
     written = {name: _written(value) for name, value in told.items()}
-    return MappingProxyType({**written, "PrivateData": written.get("PrivateData") or "none"})
+    for name in ("AccountingStorageEnforce", "PrivateData"):
+        written[name] = written.get(name, "").lower() or "none"
+    written["PreemptExemptTime"] = format_time(int(written.get("PreemptExemptTime") or 0))
+    return MappingProxyType(written)
 
 
 def _written(value: object) -> str:
@@ -170,33 +173,6 @@ def _written(value: object) -> str:
     if isinstance(value, list):
         return ",".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def parse_job(text: str) -> Job | None:
-    """A job that waits or runs; None for one that pyslurm does not show whole: an ended one, one of an array, one of several components.
-
-    Raises ParseError where the document is none.
-    """
-    told = _document(text, "job").get("job")
-    if not isinstance(told, dict):
-        raise ParseError("pyslurm, job", text, "a job")
-    if told["state"] not in {"PENDING", "RUNNING"} or told["array_id"] or told["heterogeneous_id"]:
-        return None
-    reason = told["state_reason"] or ""
-    return Job(
-        id=str(told["id"]),
-        state=told["state"],
-        reason="" if reason == "None" else reason.replace(" ", "_"),
-        name=told["name"] or "",
-        partition=told["partition"] or "",
-        time_limit_s=_limit_s(told["time_limit"]),
-        node_count=told["num_nodes"],
-        nodes=told["allocated_nodes"] or "",
-        required_nodes=told["required_nodes"] or "",
-        restarts=told["requeue_count"],
-        start_s=told["start_time"],
-        script=told["command"] or "",
-    )
 
 
 def _document(text: str, what: str) -> Mapping[str, Any]:

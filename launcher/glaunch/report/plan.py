@@ -9,7 +9,7 @@ from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
-from glaunch.plan import Option, Plan
+from glaunch.plan import Container, Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
@@ -21,9 +21,13 @@ _LEAVES_SHOWN = 40
 _PODS_SHOWN = 40
 
 
-def plan_text(plan: Plan, width: int = 80, now_s: float | None = None) -> str:
-    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is."""
-    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), "", *_asked(plan, width)]
+def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbose: bool = False) -> str:
+    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is.
+
+    `verbose`: which free nodes are in doubtful health too.
+    """
+    health = _health(plan, width) if verbose else []
+    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width)]
     first = plan.layout.tasks
     for number, component in enumerate(plan.components, 1):
         lines += ["", *_component(number, component, plan.order, first, width)]
@@ -31,6 +35,16 @@ def plan_text(plan: Plan, width: int = 80, now_s: float | None = None) -> str:
     lines += ["", *_environment(plan, width)]
     notes = [*_notes("note", (*plan.environment.notes, *plan.notes), width), *_notes("warning", plan.warnings, width)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def versions_text(plan: Plan, width: int = 80) -> str:
+    """What the version of Slurm means for this job, row by row of `glaunch.slurm_versions`."""
+    if not plan.by_version:
+        return ""
+    lines = [f"  Slurm {clean(plan.slurm_version) or 'of a version that is not known'}: what its version means for this job"]
+    for one in plan.by_version:
+        lines += wrapped(clean(one), width, first="    ", rest="      ")
+    return "\n".join(lines) + "\n"
 
 
 def read_as(command: Sequence[str]) -> str:
@@ -79,8 +93,13 @@ def _asked(plan: Plan, width: int, *, whole: bool = True) -> list[str]:
     lines = row("read as", read_as(plan.request.command), width)
     lines += row("runs", shlex.join(plan.launch.argv), width)
     if whole:
+        lines += row("started by", started_by(plan.launch), width)
         lines += row("in", plan.launch.work_dir, width)
         lines += row("folder", plan.folder, width)
+    lines += row("modules", " ".join(plan.launch.modules), width) if plan.launch.modules else []
+    for label, line in zip(("setup", *[""] * len(plan.launch.setup)), plan.launch.setup, strict=False):
+        lines += row(label, line, width)
+    lines += row("container", _container(plan.launch.container), width) if plan.launch.container else []
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
     lines += row("time limit", time_limit(plan) + (f" ({plan.time_limit_why})" if plan.time_limit_why else ""), width)
     shown = {"partition", "time", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "error", "nodelist", "parsable", "chdir"}
@@ -101,6 +120,29 @@ def _component(number: int, plan: Plan, order: Iterable[OrderRow], first: int, w
         lines += tree(plan.placement, order, layout.tasks_per_node, layout.tasks, width, first=first)
     lines += _asked(plan, width, whole=False)
     return [*lines, *_notes("note", plan.notes, width), *_notes("warning", plan.warnings, width)]
+
+
+def started_by(launch: Launch) -> str:
+    """The launch form, and what it becomes."""
+    words = shlex.join(launch.starter)
+    if launch.form in {"torchrun", "accelerate"}:
+        return f"{launch.form}, one a node, told its place (static rendezvous): {words}"
+    options = f" {words}" if words else ""
+    if launch.form == "exec":
+        return f"srun{options}, once, on the first node: it starts what it wants itself; $GLAUNCH_HOSTFILE names nodes and slots"
+    if launch.form != "mpi":
+        return f"srun{options}, one task a rank"
+    if launch.mpi == "auto":
+        return (
+            f"srun --mpi=pmix{options} where that works there, else Open MPI's mpirun{options}, else srun --mpi=pmi2{options}: one MPI job"
+        )
+    return f"{'mpirun' if launch.mpi == 'mpirun' else f'srun --mpi={launch.mpi}'}{options}: one MPI job"
+
+
+def _container(container: Container) -> str:
+    runtime = "what its nodes have: pyxis or apptainer" if container.runtime == "auto" else container.runtime
+    source = container.file or container.apptainer
+    return f"{container.named}{f' ({source})' if source != container.named else ''}, by {runtime}; brought once onto each node"
 
 
 def _because(text: str, option: Option | None) -> str:
@@ -124,6 +166,18 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += slurm_choice(plan, width, now_s)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
+
+
+def _health(plan: Plan, width: int) -> list[str]:
+    """Free nodes that are taken only where no set without them is as good, those with the same reason as one list."""
+    alike: dict[tuple[int, str], list[str]] = {}
+    for one in plan.health:
+        alike.setdefault((one.points, one.why), []).append(one.node)
+    lines: list[str] = []
+    for (points, why), nodes in sorted(alike.items(), key=lambda item: -item[0][0]):
+        label = "" if lines else "health"
+        lines += row(label, f"{fold(nodes)}: left alone among equals, {plural(points, 'point')} ({why})", width)
+    return lines
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:
