@@ -37,10 +37,18 @@ return slurm.SUCCESS
 """
 
 
+SERVER = """\
+#!/bin/sh
+echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2"
+echo "$RANK" >"$GLAUNCH_LOG_DIR/server-$RANK.log"
+[ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
+"""
+
+
 @pytest.fixture
 def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
-    """ada on a small sandbox whose arrays end at index 3; its backfill, which alone starts jobs of several components, comes often."""
-    box = sandboxes("submitted", nodes=4, slurm_conf=("MaxArraySize=4", "SchedulerParameters=bf_interval=1"))
+    """ada on a small sandbox whose arrays end at index 3."""
+    box = sandboxes("submitted", nodes=4, slurm_conf=("MaxArraySize=4",))
     user = User(box)
     user.write("prog.sh", PROGRAM)
     user.write("task.sh", TASK)
@@ -125,15 +133,12 @@ def test_what_a_sites_job_submit_plugin_makes_of_a_job_is_told_and_the_id_is_rig
     assert "the site changed the time limit: 00:10:00 → 00:30:00" in done.stderr
 
 
-SERVER = """\
-#!/bin/sh
-echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2"
-echo "$RANK" >"$GLAUNCH_LOG_DIR/server-$RANK.log"
-[ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
-"""
-
-
-def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(ada: User) -> None:
+def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(
+    sandboxes: Callable[..., Sandbox],
+) -> None:
+    # Backfill alone starts such jobs; here it comes often
+    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1",)))
+    ada.write("prog.sh", PROGRAM)
     ada.write("server.sh", SERVER)
     first = ("-N", "2", "--ntasks-per-node", "4", "-t", "5", "-w", "n003,n004", "--env", "FAIL=9", "--env", "CODE=7", "./prog.sh", "a b")
     done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-w", "n001", "--", "./server.sh", ":", "c d")
@@ -147,7 +152,7 @@ def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of
     assert said["n001"] == [f"{8 + at}: server 1: rank {8 + at} of 10, local {at} of 2, node 2, 2: :c d" for at in range(2)]
     assert said["n004"] == [f"{rank}: rank {rank} of 10 on n004, local {rank - 4}, node 1, args: a b" for rank in range(4, 8)]
     assert sorted(path.name for path in (run.path / "logs").iterdir()) == ["n001.tar.gz", "n003.tar.gz", "n004.tar.gz"]
-    assert "n[001,003-004]" in ada.glaunch("status", f"{run.job_id}+1").stdout
+    assert "n[003-004,001]" in ada.glaunch("status", f"{run.job_id}+1").stdout
     ada.run("sbatch", "--wait", f"{ada.job(run.job_id)['Command'].split()[0]}")
     (again,) = (one for one in ada.attempts(run.job_id) if one.job_id != run.job_id)
     assert again.end is not None
