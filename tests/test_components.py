@@ -176,7 +176,7 @@ def test_what_stands_behind_a_colon_and_is_no_component_is_refused(line: str, wo
 
 def test_the_rows_of_components_are_one_job() -> None:
     rows = (Job("12+1", "RUNNING", nodes="n001", node_count=1), Job("12+0", "RUNNING", nodes="n[003-004]", node_count=2))
-    assert whole(rows) == (Job("12", "RUNNING", nodes="n[003-004],n001", node_count=3),)
+    assert whole(rows) == (Job("12", "RUNNING", nodes="n[003-004,001]", node_count=3),)
     assert whole((Job("12_1", "RUNNING"), Job("12_2", "PENDING"))) == (Job("12_1", "RUNNING"), Job("12_2", "PENDING"))
     assert whole(()) == ()
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from glaunch.hostlist import expand, fold
+
 OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
 )
@@ -58,7 +60,7 @@ def whole(rows: Sequence[Job]) -> Sequence[Job]:
         return rows
     parts = sorted(rows, key=lambda row: int(row.id.partition("+")[2]))
     counts = [row.node_count for row in parts if row.node_count is not None]
-    nodes = ",".join(row.nodes for row in parts if row.nodes)
+    nodes = fold(node for row in parts for node in expand(row.nodes))
     return (replace(parts[0], id=parts[0].id.partition("+")[0], nodes=nodes, node_count=sum(counts) if counts else None),)
 
 
