@@ -151,7 +151,7 @@ def asked(*words: str) -> Request:
 def test_each_component_of_a_line_is_read_as_a_launch_line() -> None:
     request = asked("train.py", "-N", "2", "--", "--lr", "1")
     assert request.components == ()
-    request = asked("-N", "2", "train.py", "-n", "5", ":", "-N", "1", "--sbatch", "licenses=a:1", "--", "./server", ":", "--", "x")
+    request = asked("-N", "2", "train.py", "-n", "5", ":", "-N", "1", "-L", "a:1", "--", "./server", ":", "--", "x")
     assert (request.command, request.nodes, request.tasks) == (("train.py", "-n", "5"), 2, None)
     (server,) = request.components
     assert (server.command, server.nodes, server.sbatch) == (("./server", ":", "--", "x"), 1, (("licenses", "a:1"),))
@@ -166,7 +166,8 @@ def test_each_component_of_a_line_is_read_as_a_launch_line() -> None:
         ("-N 1 a : -N 1 -d afterok:1 b", "-d behind a ':': it is the whole job's"),
         ("-N 1 a : -N 1 --env A=1 b", "--env behind a ':': it is the whole job's"),
         ("-N 1 a : -N 1 --launcher srun b", "--launcher behind a ':': it is the whole job's"),
-        ("-N 1 a : -N 1 --sbatch signal=USR1 b", "--sbatch signal behind a ':': it is the whole job's"),
+        ("-N 1 a : -N 1 --sbatch signal=USR1 b", "--signal behind a ':': it is the whole job's"),
+        ("-N 1 a : -N 1 --hold b", "--hold behind a ':': it is the whole job's"),
     ],
 )
 def test_what_stands_behind_a_colon_and_is_no_component_is_refused(line: str, words: str) -> None:
