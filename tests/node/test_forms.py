@@ -40,8 +40,8 @@ echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
 [ -z "${TORCHELASTIC_RUN_ID-}${OMPI_COMM_WORLD_RANK-}" ] || sleep 2
 exit 7
 """
-"""What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7. torchrun and mpirun then end the others, so
-these get the time to speak."""
+"""What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7. torchrun and mpirun then end the others,
+so these get the time to speak."""
 LISTENS = """
 import os, signal, time
 def told(number, _):
