@@ -12,6 +12,7 @@ from glaunch.fabric import Fabric
 from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
+from glaunch.parsers.slurm_topology import SLURMS_OWN
 from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
@@ -20,6 +21,7 @@ from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
+from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
 from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
 from glaunch.plan import Option, Plan
@@ -77,8 +79,9 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    arranged = _takes_an_order(cluster)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
+    names = tuple(one.name for one in environment.variables)
+    how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -100,12 +103,12 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables), arranged=arranged),
+        launch=how,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(
             *remarks.warnings(fabric, placement, impossible),
-            *remarks.apart(request, fabric, fit, best),
+            *_apart(request, cluster, fabric, fit, best),
             *remarks.vain(request, fabric, best),
             *remarks.mixed(fit),
         ),
@@ -113,7 +116,7 @@ def decide(
             *kept.notes,
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *remarks.notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+            *remarks.notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
@@ -134,6 +137,19 @@ def _impossible(
     if found is not None and not request.force:
         raise found
     return found
+
+
+def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
+    """The warning that nothing joins so many nodes. Raises NeverFits where it is Slurm that keeps them apart.
+
+    **Source:** 22.05.8 and 24.11.5 refuse a job that is larger than each of two trees, whatever is free.
+    """
+    why, most = remarks.apart(request, fabric, fit, best)
+    optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
+    if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
+        fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
+        raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
+    return (why,) if why else ()
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:

@@ -11,6 +11,8 @@ from glaunch.settings import Settings
 
 _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.commands.launch"}
 """What starts the ranks of a node, as a module of the user's own Python. **Source:** the entry points of torch and accelerate."""
+_OWN_ORDER = frozenset({*_MODULES, "exec"})
+"""Each node is told its place in the order, so it holds also where Slurm takes none."""
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
@@ -51,7 +53,7 @@ def launch_of(
         form,
         caller.program,
         caller.work_dir,
-        arranged,
+        arranged or form in _OWN_ORDER,
         starter,
         mpi if form == "mpi" else "",
         modules=_added(settings, "launch.modules", request.modules, "--module"),

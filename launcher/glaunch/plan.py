@@ -99,7 +99,7 @@ class Launch:
     argv: tuple[str, ...]
     work_dir: str
     arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
+    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 

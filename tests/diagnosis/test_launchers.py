@@ -18,7 +18,7 @@ Failures:
   time      : 2026-11-30_12:28:31
   host      : n007
   rank      : 14 (local_rank: 6)
-  exitcode  : -6 (pid: 2882)
+  exitcode  : -6 (pid: 2882)  (SIGABRT)
   error_file: <N/A>
 ------------------------------------------------------------
 Root Cause (first observed failure):
@@ -58,6 +58,8 @@ def test_mpirun_says_it_on_the_first_host_whichever_host_the_rank_is_on() -> Non
     assert first_failure(facts) == (17, "n006")
     found = only(facts, "GL201")
     assert (found.title, found.where) == ("rank 17 on n006 exited with code 7", "12.0.0/out/n008.log:6")
+    newer = dataclasses.replace(facts, outputs=(TextFile("o", MPI.replace("[[27345,1],17]", "[prterun-n008-1017@1,17]")),))  # 6.0.0rc2's
+    assert first_failure(newer) == (17, "n006")
     killed = failed("", code=137, form="mpi", outputs=(TextFile("12.0.0/out/n008.log", KILLED),))
     assert only(killed, "GL201").title == "rank 17 on n006 exited with code 137 (128 + 9: SIGKILL)"
 
@@ -67,3 +69,21 @@ def test_a_program_that_runs_once_is_no_missing_rank() -> None:
     assert next((found.code, found.title) for found in diagnose(once)) == ("GL110", "the program ran once, on the first node of the order")
     elsewhere = dataclasses.replace(GOOD, form="exec", ranks=(dataclasses.replace(RANKS[0], host="n003"),))
     assert only(elsewhere, "GL111").title == "the program ran on n003, and the first node of the order is n008"
+
+
+def test_an_agent_that_ends_before_its_ranks_is_no_rank() -> None:
+    said = TextFile("12.0.0/out/n007.log", "Traceback (most recent call last):\nAttributeError: 'NoneType' object has no attribute 'get'\n")
+    facts = failed("srun: error: n007: task 1: Exited with exit code 1\n", form="torchrun", ranks=RANKS[:8], outputs=(said,))
+    assert only(facts, "GL201").title == "torchrun on n007 ended before it started a rank: exited with code 1"
+    assert only(facts, "GL201").rank is None
+    assert only(facts, "GL212").evidence == "AttributeError: 'NoneType' object has no attribute 'get'"
+
+
+def test_a_package_that_nodes_lack_is_a_program_that_cannot_start() -> None:
+    facts = failed(
+        "glaunch: n007: /usr/bin/python3 has no package torch\nglaunch: the program cannot run on every node; no rank was started\n",
+        code=127,
+        form="torchrun",
+        ranks=(),
+    )
+    assert only(facts, "GL208").title == "n007 cannot start the program: /usr/bin/python3 has no package torch"

@@ -29,6 +29,7 @@ NODES = "nodes, where AccountingStorageTRES lacks gres/gpu"
 BY_COMMANDS = MappingProxyType(
     {
         "topology": "pyslurm 25.11 has none",
+        "another cluster (--clusters, SLURM_CLUSTERS)": "pyslurm asks this host's own",
         "version": "of the commands themselves; it costs no RPC",
         NODES: "pyslurm tells GPUs in use as TRES alone",
         "a look at a job": "3 RPCs in pyslurm (federation, steps) where scontrol takes 1; exit codes of 128 and more are wrong",
@@ -100,8 +101,9 @@ class SlurmNative(SlurmCommands):
             return self._told(questions)
         from concurrent.futures import ThreadPoolExecutor
 
+        by_command = super().answer
         with ThreadPoolExecutor(max_workers=len(theirs)) as pool:
-            asked = {question: pool.submit(super().answer, question) for question in theirs}
+            asked = {question: pool.submit(by_command, question) for question in theirs}
             told = self._told(questions)
             return {**told, **{question: one.result() for question, one in asked.items()}}
 
