@@ -44,7 +44,8 @@ build() {
             flock --nonblock "$lock" rm -rf --one-file-system "${lock%.lock}" "${lock%.lock}.new" "${lock%.lock}.log" "$lock" || :
     done
     exec 8>"$root.lock"
-    flock 8
+    flock --shared 8
+    [ -d "$root" ] || flock 8 # one makes it, the others wait
     if [ ! -d "$root" ]; then
         rm -rf --one-file-system "$root.new"
         if ! unshare --mount "$here/root.sh" "$1" "$root.new" 3>&1 >"$root.log" 2>&1 8>&-; then
