@@ -25,7 +25,7 @@ from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
-from glaunch.parsers.slurm_topology import parse_topology
+from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology
 from glaunch.placement.cost import cost_of
 from glaunch.plan import Later, Plan, SlurmChoice
 from glaunch.request import Request
@@ -102,7 +102,7 @@ def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     """
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    slurm = parse_topology(topology, where="scontrol show topology") or flat_fabric(cluster.nodes.names)
+    slurm = parse_topology(topology, where=SLURMS_OWN) or flat_fabric(cluster.nodes.names)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
     from glaunch.fabric_files import saved_fabric
