@@ -158,9 +158,7 @@ TOKEN = Variable("HF_TOKEN", "(not shown)", "--env", "asked for with --env", "",
 
 
 def plan_of(base: Path, found: str, image: str, form: str = "srun") -> Plan:
-    site = (
-        f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], node_dir: {base}}}\n"
-    )
+    site = f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], node_dir: {base}}}\n"
     caller = replace(CALLER, work_dir=str(base), program=("sh", "-c", 'echo "$HF_TOKEN $NCCL_DEBUG ${gl_enter-} $(pwd)"'))
     settings = settings_of(base, site + f"container.runtime: {found}\ncontainer.options: [--extra=1]\nlaunch.form: {form}\n")
     launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"), arranged=True)

@@ -80,7 +80,7 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    environment = _environment(request, settings, rules, fit.layout.nodes, caller)
+    environment = environment_of(request, settings, rules, fit.layout.nodes, caller)
     names = tuple(one.name for one in environment.variables)
     how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
     decided = Plan(
@@ -221,7 +221,8 @@ def _directives(
     )
 
 
-def _environment(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+    """The variables of a launch on so many nodes."""
     return tune(
         rules,
         fabric_class=settings.text("fabric.class"),

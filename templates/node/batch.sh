@@ -96,8 +96,11 @@ make_attempt() {
     [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
+order_ranks() { order_nodes; }
+slurm_order() { nodes_as_granted; }
+
 # Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
-order_ranks() {
+order_nodes() {
     scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
@@ -105,7 +108,7 @@ order_ranks() {
         sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
-    [ "$gl_form" = planned ] || slurm_order
+    [ "$gl_form" = planned ] || nodes_as_granted
     name_nodes
 }
 
@@ -167,7 +170,7 @@ back_to_queue() { # [here]
     fi
 }
 
-slurm_order() {
+nodes_as_granted() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
     gl_most=$gl_per_node
