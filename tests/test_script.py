@@ -209,6 +209,8 @@ def test_no_timer_when_it_is_switched_off() -> None:
         (make_plan("relative", ("x",)), "job folder"),
         (make_plan("/j", ("x",), variables=(Variable("A=B", "1", "", "", ""),)), "environment variable"),
         (make_plan("/j", ("x",), variables=(Variable("A", "a\0b", "", "", ""),)), "NUL"),
+        (make_plan("/j", ("x",), variables=(Variable("IFS", "x", "", "", ""),)), "the job's own shell"),
+        (make_plan("/j", ("x",), variables=(Variable("gl_folder", "x", "", "", ""),)), "the job's own shell"),
         (make_plan("/j", ("x",), order=(OrderRow("a\tb", 0, "", ""),)), "tab"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
