@@ -15,7 +15,7 @@ packages = missing=''; for p in $(1); do dpkg -s "$$p" >/dev/null 2>&1 || missin
 		apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; }; \
 	fi
 
-.PHONY: help demo test lint docs bench bench-placement bench-network bench-collect chaos clean
+.PHONY: help demo test test-versions lint docs bench bench-placement bench-network bench-collect chaos clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,7 @@ ifneq ($(ROOT),)
 	@$(BIN)/python -c 'from pathlib import Path; from glaunch.sandbox.packages import install, missing; \
 		lacking = missing(Path("/"), accounting=True); lacking and install(lacking, yes=bool("$(YES)"))'
 	@$(check)
+	@$(if $(filter true,$(CI)),$(MAKE) --no-print-directory test-versions)
 else ifeq ($(CI),true)
 	@echo "make test: CI=true and not root: the tests on a real Slurm cannot run, and none may be skipped" >&2; exit 1
 else
@@ -43,6 +44,10 @@ check = failed=''; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -q -rsfE $${marks:+"$$marks"} || failed="$$failed pytest"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed" >&2; exit 1; fi
+
+test-versions: $(READY) ## the tests on a real Slurm, on Slurm 24.11 and 26.05, each in a Debian of its own (root); SLURM=26.05 for one of them
+	@$(if $(ROOT),$(call packages,debootstrap iproute2 util-linux-extra),echo "make test-versions: needs root" >&2; exit 1)
+	@PYTHON="$(abspath $(BIN))/python" tests/versions/run.sh $(SLURM)
 
 lint: $(READY) ## ruff (check and format) and mypy --strict
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from glaunch import slurm_versions
-from glaunch.slurm_versions import CHANGES, LISTS_SPARES, SEGMENTS, Change, version_text
+from glaunch.slurm_versions import CHANGES, LISTS_SPARES, REFUSES_TOO_MANY_NODES, SEGMENTS, Change, version_text
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "slurm-versions.md"
 
@@ -25,11 +25,19 @@ def test_a_row_knows_the_versions_that_have_it(version: tuple[int, ...], spares:
     assert (LISTS_SPARES.there(version), SEGMENTS.there(version)) == (spares, segments)
 
 
+@pytest.mark.parametrize(
+    ("version", "there"), [((22, 5, 8), False), ((24, 11, 5), True), ((25, 11, 1), True), ((25, 11, 2), False), ((26, 5, 5), False)]
+)
+def test_a_row_may_end(version: tuple[int, ...], there: bool) -> None:
+    assert REFUSES_TOO_MANY_NODES.there(version) == there
+    assert REFUSES_TOO_MANY_NODES.span == "24.11, before 25.11.2"
+
+
 def test_a_version_is_written_as_slurm_does() -> None:
     assert [version_text(version) for version in ((22, 5, 8), (24, 11), ())] == ["22.05.8", "24.11", ""]
 
 
 def test_the_page_shows_the_table() -> None:
-    rows = [f"| {version_text(row.since)} | {row.what} | {row.then} | {row.source} |" for row in CHANGES]
+    rows = [f"| {row.span} | {row.what} | {row.then} | {row.source} |" for row in CHANGES]
     shown = PAGE.read_text(encoding="utf-8").partition("| since |")[2].splitlines()[2:]
     assert shown[: shown.index("") if "" in shown else None] == rows

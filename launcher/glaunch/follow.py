@@ -223,7 +223,7 @@ class Follower:
             return Ending(max(codes), "job", job, "")
         if job is None:
             return Ending(1, "glaunch", None, f"Slurm does not know job {self.job_id} any more, and it left no exit code")
-        if job.never_ran:
+        if job.never_ran and not self._runs:
             return Ending(
                 1,
                 "glaunch",

@@ -8,6 +8,8 @@ OVER = frozenset(
 """States after which a job does nothing more. **Source:** squeue(1), JOB STATE CODES."""
 LAUNCH_FAILURE = (0, 53)
 """ExitCode `0:53`: slurmd could not open the batch script's output. **Source:** seen on 22.05 to 26.05."""
+UNSEEN = (73, 0)
+"""How job.sbatch ends on a node that does not see the job's folder: a Slurm that makes the output's folder there starts it all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,11 @@ class Job:
 
     @property
     def never_ran(self) -> bool:
-        """True when Slurm could not start the batch script: its first node cannot see, or not write, what the script needs."""
-        return self.reason == "JobLaunchFailure" or (self.exit_code, self.exit_signal) == LAUNCH_FAILURE
+        """True when the batch script could not begin: its first node cannot see, or not write, what it needs.
+
+        Of a job that left an attempt it says nothing: 73 may be its program's own exit code.
+        """
+        return self.reason == "JobLaunchFailure" or (self.exit_code, self.exit_signal) in (LAUNCH_FAILURE, UNSEEN)
 
     @property
     def over(self) -> bool:

@@ -13,17 +13,24 @@ class Change:
     """One change in Slurm."""
 
     since: tuple[int, int]
-    """The first version that has it: (24, 5) is Slurm 24.05."""
+    """The first version that has it, or the oldest on which it was seen: (24, 5) is Slurm 24.05."""
     what: str
     """What Slurm does from then on."""
     then: str
     """What glaunch does about it."""
     source: str
     """Slurm's own page, or the version on which it was tried."""
+    until: tuple[int, ...] = ()
+    """The first version that has it no more; () where it stayed."""
 
     def there(self, version: Sequence[int]) -> bool:
         """Whether Slurm of that version has it; an unknown version, (), has nothing."""
-        return tuple(version[:2]) >= self.since
+        return tuple(version) >= self.since and not (self.until and tuple(version) >= self.until)
+
+    @property
+    def span(self) -> str:
+        """Since when, and until when if it is over: `24.05`, `24.11, before 25.11.2`."""
+        return version_text(self.since) + (f", before {version_text(self.until)}" if self.until else "")
 
 
 def version_text(version: Sequence[int]) -> str:
@@ -48,6 +55,19 @@ SEGMENTS = Change(
     "topology/block knows --segment: groups of nodes that lie in one block each",
     "before: no way to ask for a set under topology/block, so Slurm chooses and glaunch orders",
     "sbatch(1) of 24.05; CHANGELOG/slurm-24.05.md",
+)
+REFUSES_TOO_MANY_NODES = Change(
+    (24, 11),
+    "sbatch refuses a job of more nodes than its partition has, even with EnforcePartLimits=NO; otherwise it waits for ever",
+    "without --force it is not submitted at all; with --force the refusal is told in Slurm's words",
+    "tried: 22.05.8 takes it, 24.11.5 refuses it; CHANGELOG/slurm-25.11.md, 25.11.2",
+    until=(25, 11, 2),
+)
+MAKES_OUTPUT_FOLDERS = Change(
+    (24, 11),
+    "slurmd makes the folder of the output on the node, so that a script starts where its node does not see that folder",
+    "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
+    "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
 )
 TOPOLOGY_YAML = Change(
     (25, 5),
@@ -78,6 +98,8 @@ CHANGES = (
     LISTS_SPARES,
     SWITCH_AS_NODE_RANK,
     SEGMENTS,
+    REFUSES_TOO_MANY_NODES,
+    MAKES_OUTPUT_FOLDERS,
     TOPOLOGY_YAML,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,

@@ -27,6 +27,7 @@ def two_jobs(ada: User) -> Iterator[User]:
     ada.box.exec(["scancel", "--user=root"])
 
 
+@pytest.mark.before_slurm("23.02")
 def test_prefer_asks_2205_for_leaf_switches_and_says_why_not_for_a_list(ada: User) -> None:
     done = ada.glaunch("./prog.sh", "-N", "6", "--ntasks-per-node", "1", "--place", "prefer")
     assert done.code == 0, done.stderr

@@ -11,6 +11,8 @@ import tarfile
 import pytest
 from tests.cluster.conftest import User, job_id_of, until
 
+from glaunch.slurm_versions import REFUSES_TOO_MANY_NODES
+
 pytestmark = pytest.mark.slurm
 
 
@@ -81,11 +83,16 @@ def test_bad_input_is_one_clear_line_and_nothing_is_submitted(ada: User, words: 
         assert ada.run("squeue", "-h").stdout == ""
 
 
-def test_force_hands_the_impossible_to_slurm_and_says_what_comes_of_it(ada: User) -> None:
+def test_force_hands_the_impossible_to_slurm_and_says_what_comes_of_it(ada: User, slurm_version: tuple[int, int]) -> None:
     done = ada.glaunch("./prog.sh", "-n", "999", "--force", "--detach")
     assert "warning: Slurm will refuse this or never run it: 999 ranks need 125 nodes" in done.stderr
-    assert done.code == 0, done.stderr
-    assert "waits" in ada.glaunch("status").stdout
+    if REFUSES_TOO_MANY_NODES.there(slurm_version):
+        assert done.code == 1, done.stderr
+        assert "Slurm refused the job: Requested node configuration is not available" in done.stderr
+        assert ada.run("squeue", "-h").stdout == ""
+    else:
+        assert done.code == 0, done.stderr
+        assert "waits" in ada.glaunch("status").stdout
 
 
 def test_a_dead_controller_is_one_clear_line_and_exit_code_5(ada: User) -> None:

@@ -44,8 +44,8 @@ def audited(sandboxes: Callable[..., Sandbox]) -> Sandbox:
         lines = [f"sbatch -Q -w '{nodes}' --output=/dev/null --wrap true" for whose, nodes, *_ in JOBS if whose == user]
         done = box.exec(["sh", "-ec", "\n".join(lines)], user, timeout_s=60)
         assert done.code == 0, done.stderr
-    sacct = ["sacct", "-a", "-X", "-n", "-S", "now-1hours", "-o", "JobID"]
-    until(lambda: len(box.exec(sacct).stdout.split()) == len(JOBS), 90, "twenty jobs in the database")
+    sacct = ["sacct", "-a", "-X", "-n", "-S", "now-1hours", "-o", "State"]
+    until(lambda: box.exec(sacct).stdout.split().count("COMPLETED") == len(JOBS), 90, "twenty jobs in the database, with their ends")
     return box
 
 

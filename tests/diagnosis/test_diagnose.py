@@ -141,10 +141,12 @@ def test_a_cancelled_job_is_no_error() -> None:
 
 
 def test_a_folder_that_the_nodes_cannot_see() -> None:
-    for job in (Job("9", "FAILED", "JobLaunchFailure"), Job("9", "FAILED", "NonZeroExitCode", exit_code=0, exit_signal=53)):
+    unseen = Job("9", "FAILED", "NonZeroExitCode", exit_code=73)
+    for job in (Job("9", "FAILED", "JobLaunchFailure"), Job("9", "FAILED", "NonZeroExitCode", exit_code=0, exit_signal=53), unseen):
         finding = only(JobFacts(job), "GL207")
-        assert "ExitCode=0:" in finding.evidence
+        assert f"ExitCode={job.exit_code}:" in finding.evidence
         assert "rundir.path" in finding.advice
+    assert "GL207" not in [finding.code for finding in diagnose(JobFacts(unseen, attempt="9.0.0", exit_code=73))]
 
 
 @pytest.mark.parametrize(

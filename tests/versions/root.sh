@@ -14,7 +14,7 @@ esac
 PYSLURM=25.11.2 # the newest on PyPI
 PYSLURM_SHA256=6e0e4bc639ea3177591b102b77c1dd8df55a9e411ac42ef339a4adb3908cca34
 
-for_slurm=(slurmctld slurmd slurm-client slurmdbd mariadb-server munge openssh-server openssh-client iproute2 util-linux-extra procps)
+for_slurm=(slurmctld slurmd slurm-client slurmdbd mariadb-{server,client}-core munge openssh-server openssh-client iproute2 util-linux-extra procps)
 for_glaunch=(python3-{click,jinja2,numpy,paramiko,rich,yaml})
 for_tests=(python3-{pytest,pytest-timeout,hypothesis,packaging,setuptools})
 for_pyslurm=()
@@ -54,6 +54,7 @@ packages() {
     inside apt-get -q update
     inside apt-get -q install -y "${for_slurm[@]}" "${for_glaunch[@]}" "${for_tests[@]}" "${for_pyslurm[@]}"
     inside apt-get clean
+    inside useradd --system --no-create-home mysql # comes with mariadb-server, which would also make a database that nobody asks
     local is
     is=$(inside slurmctld -V)
     case $is in
@@ -75,7 +76,7 @@ pyslurm() {
     # shellcheck disable=SC2016
     inside sh -ec 'cd /usr/src/pyslurm
         export SLURM_INCLUDE_DIR=$PWD/headers SLURM_LIB_DIR=/usr/lib/$(gcc -print-multiarch) PYSLURM_BUILD_JOBS=2 CFLAGS="-O0 -g0"
-        python3 setup.py -q build -j2
+        python3 setup.py build -j2
         cp -r build/lib*/pyslurm /usr/lib/python3/dist-packages/
         cd / && rm -r /usr/src/pyslurm # beside its source the built one is not found'
     is=$(inside env PYSLURM_DISABLE_AUTO_INIT=1 python3 -c 'import pyslurm; print(pyslurm.__version__, "for", *pyslurm.slurm_api_version())')

@@ -3,6 +3,7 @@
 #
 #   root.sh     the recipe of one root file system: Debian's Slurm of that version, its Python, and for 26.05 a pyslurm made for it
 #   inside.sh   runs a command in one, in namespaces of its own: pytest, glaunch, Slurm, sshd and the jobs all run there
+#   check_root.py   the other way in: `glaunch sandbox up --slurm-root` from this machine's own Python
 #   pyslurm-on-26.05/   headers with which pyslurm 25.11, the newest on PyPI, builds for Slurm 26.05
 #
 # VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. While the tests of one
@@ -34,8 +35,8 @@ root_of() {
     printf '%s/slurm-%s-%s\n' "$cache" "$1" "$(cat "${parts[@]}" | sha256sum | cut -c 1-12)"
 }
 
-# make VERSION: its root, unless it is there; those of older recipes go, but for one in which somebody's tests run.
-make() {
+# build VERSION: its root, unless it is there; those of older recipes go, but for one in which somebody's tests run.
+build() {
     local root old
     root=$(root_of "$1")
     for old in "$cache/slurm-$1"-????????????; do
@@ -65,17 +66,27 @@ try() {
     return $code
 }
 
+# from_outside: one launch in each root, by this checkout's own Python (PYTHON).
+from_outside() {
+    local version
+    export ROOTS=''
+    for version in "${versions[@]}"; do ROOTS+="$version $(root_of "$version")"$'\n'; done
+    echo "== glaunch sandbox up --slurm-root"
+    PYTHONPATH=$here/../../launcher "${PYTHON:-python3}" -m pytest -q -rsfE -p no:cacheprovider "$here/check_root.py"
+}
+
 [ $# -gt 0 ] || set -- -m "slurm or sshd"
 failed=()
-(make "${versions[0]}") &
+(build "${versions[0]}") &
 for ((at = 0; at < ${#versions[@]}; at++)); do
     version=${versions[at]}
     made=0
     wait $! || made=$?
-    [ $((at + 1)) = ${#versions[@]} ] || (make "${versions[at + 1]}") &
+    [ $((at + 1)) = ${#versions[@]} ] || (build "${versions[at + 1]}") &
     [ $made = 0 ] && try "$version" "$@" || failed+=("$version")
 done
+[ ${#failed[@]} -gt 0 ] || from_outside || failed+=(--slurm-root)
 if [ ${#failed[@]} -gt 0 ]; then
-    echo "run.sh: failed on Slurm ${failed[*]}" >&2
+    echo "run.sh: failed: ${failed[*]}" >&2
     exit 1
 fi

@@ -56,7 +56,7 @@ class _Death:
 
 def failures(facts: JobFacts) -> Iterator[Finding]:
     """What ended the job, if it did not end well."""
-    if facts.job.never_ran:
+    if facts.job.never_ran and not facts.attempt:
         yield _launch_failure(facts)
         return
     if stopped_before_ranks(facts):
@@ -74,7 +74,7 @@ def _launch_failure(facts: JobFacts) -> Finding:
     return Finding(
         "GL207",
         "error",
-        "the nodes cannot see or write the job's folder: Slurm could not start the script",
+        "the nodes cannot see or write the job's folder: the script could not begin",
         "",
         None,
         "Slurm's answer about the job",
