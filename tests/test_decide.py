@@ -1,6 +1,5 @@
 """The whole decision on a small cluster: who wins where the user, the site and Slurm all have a word, and what is told."""
 
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -111,14 +110,6 @@ def test_percent_signs_in_the_folder_are_no_pattern_of_slurms(site: Site) -> Non
         Request(("./a.out",), tasks=16), settings, (), CLUSTER, FABRIC, caller, submission_id="ab12", folder="/home/100%j", now_s=1_000_000
     )
     assert [value for value, _ in options(plan, "output")] == ["/home/100%%j/batch-%j.log"]
-
-
-def test_where_slurm_takes_no_order_plan_and_script_say_so(site: Site) -> None:
-    block = replace(CLUSTER, slurm_version=(26, 5, 0), config=MappingProxyType({"TopologyPlugin": "topology/block"}))
-    plan = site.decide(cluster=block)
-    assert not plan.launch.arranged
-    assert [note for note in plan.notes if "topology/block" in note and "Slurm's own" in note]
-    assert site.decide().launch.arranged
 
 
 def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: Site) -> None:

@@ -27,7 +27,6 @@ from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.settings import Settings
-from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS
 from glaunch.tuning import Environment, tune
 from glaunch.units import format_time, plural
 
@@ -73,7 +72,6 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
     order = fabric_order(fabric, partition.nodes)
-    arranged = _takes_an_order(cluster)
     return Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -94,7 +92,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=Launch("srun", caller.program, caller.work_dir, arranged),
+        launch=Launch("srun", caller.program, caller.work_dir),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
@@ -102,7 +100,7 @@ def decide(
             *kept.notes,
             *_requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *_notes(request, fit, placement, arranged, hidden=cluster.nodes.hidden),
+            *_notes(request, fit, placement, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
@@ -119,11 +117,6 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
     return request, origins
-
-
-def _takes_an_order(cluster: Cluster) -> bool:
-    """Whether this Slurm starts ranks in an order of one's own."""
-    return not ("block" in cluster.config.get("TopologyPlugin", "") and NO_ARBITRARY_IN_BLOCKS.there(cluster.slurm_version))
 
 
 def _directives(
@@ -230,14 +223,12 @@ def _vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str
     return ()
 
 
-def _notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool, *, hidden: bool) -> tuple[str, ...]:
+def _notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
-    if not arranged:
-        notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
     if hidden:
         return tuple(notes)
     if placement is None:

@@ -83,15 +83,15 @@ UNFILLED_BLOCKS = Change(
 )
 RANKS_FOLLOW_SWITCHES = Change(
     (26, 5),
-    "a step's tasks follow the topology without SwitchAsNodeRank",
-    "topo check does not recommend it any more (GL431)",
-    "CHANGELOG/slurm-26.05.md",
+    "the tasks of a step with --distribution=block follow the topology, without SwitchAsNodeRank; before, the nodes' names",
+    "topo check does not recommend it any more (GL431); a job whose ranks stand in Slurm's own order asks a step for that order",
+    "tried on 26.05.5; CHANGELOG/slurm-26.05.md",
 )
 NO_ARBITRARY_IN_BLOCKS = Change(
     (26, 5),
-    "topology/block refuses --distribution=arbitrary",
-    "ranks of such a job start in Slurm's own order, and the plan says so",
-    "tried on 26.05; CHANGELOG/slurm-26.05.md",
+    "topology/block refuses a job with --distribution=arbitrary; a step in a job may still have it",
+    "nothing: on every version the step alone is asked for the order of the ranks",
+    "tried on 24.11.5 and 26.05.5",
 )
 
 CHANGES = (

@@ -115,10 +115,19 @@ back_to_queue() { # [here]
     fi
 }
 
+# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
 slurm_order() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
     [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
+    # shellcheck disable=SC2016 # for the shell over there
+    each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
+    # less of them: a node does not answer, and the next step says which
+    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
+        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
+    else
+        rm -f "$gl_attempt/ordered.part"
+    fi
 }
 
 probe() {
@@ -127,7 +136,7 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order, so it also shows whether Slurm takes one.
 look_at_nodes() {
     if [ "$gl_form" = planned ]; then
         gl_host_file=$gl_attempt/ordered
