@@ -43,7 +43,15 @@ class Site:
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         return decide(
-            request, settings, config.load_rules(), cluster, FABRIC, caller, submission_id="ab12", folder="/home/ada/j", now_s=1_000_000
+            request,
+            settings,
+            config.load_rules(),
+            cluster,
+            cluster.topology or FABRIC,
+            caller,
+            submission_id="ab12",
+            folder="/home/ada/j",
+            now_s=1_000_000,
         )
 
 

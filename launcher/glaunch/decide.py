@@ -11,10 +11,11 @@ from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.network_model import Model, Network
-from glaunch.placement.choice import choose, outlook
+from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.limits import limit_of, over_limits
+from glaunch.placement.objective import Groups
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
@@ -26,6 +27,7 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
+from glaunch.segments import NO_SEGMENT, Segment, segment_of, takes_segments
 from glaunch.settings import Settings
 from glaunch.tuning import Environment, tune
 from glaunch.units import format_time, plural
@@ -51,7 +53,7 @@ def decide(
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
-    partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
+    partition = partition_of(request, settings, cluster, caller)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
     bounds = bounds_of(request, cluster, partition)
@@ -65,12 +67,11 @@ def decide(
     if impossible is not None and not request.force:
         raise impossible
     kept = together(request, fit.layout, fabric)
-    free = settings.text("placement.powered_down") == "free"
-    segmented = request.segment is not None
-    choice = choose(fabric, fit, settings.text("placement.objective"), kept.groups, powered_down_free=free, segmented=segmented)
+    slurm = cluster.topology or fabric
+    choice, segment = _choose(request, settings, cluster, fabric, fit, kept.groups)
     placement, best = choice.free, choice.best_possible
     preempted = preemptible(request, partition, cluster, time_limit_s)
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     return Plan(
         submission_id=submission_id,
@@ -89,7 +90,7 @@ def decide(
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
-        directives=_directives(request, origins, cluster, partition, fit, caller, folder),
+        directives=_directives(request, origins, cluster, partition, fit, caller, folder, segment),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
         launch=Launch("srun", caller.program, caller.work_dir),
@@ -108,6 +109,26 @@ def decide(
     )
 
 
+def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
+    """The partition that the job will go to. Raises UsageError where none or several could be meant."""
+    return choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
+
+
+def _choose(
+    request: Request, settings: Settings, cluster: Cluster, fabric: Fabric, fit: Eligible, groups: Groups
+) -> tuple[Choice, Segment]:
+    """The sets, and the segment that Slurm is asked for: with one, topology/block lets a job lie over more blocks than without."""
+    slurm, version = cluster.topology or fabric, cluster.slurm_version
+    free = settings.text("placement.powered_down") == "free"
+    objective = settings.text("placement.objective")
+    if takes_segments(slurm, version) and (request.segment is not None or groups.leaf > 1):
+        choice = choose(fabric, fit, objective, groups, powered_down_free=free, segmented=True)
+        segment = segment_of(request, groups, choice.free or choice.best_possible, slurm, version)
+        if segment.size:
+            return choice, segment
+    return choose(fabric, fit, objective, groups, powered_down_free=free), NO_SEGMENT
+
+
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
     """What the user did not say, said by the settings: (the request, sbatch's option → where a setting says it)."""
     keys = ((option, settings.text(key), settings.where(key)) for option, key in OWN_KEYS.items())
@@ -120,7 +141,14 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
 
 
 def _directives(
-    request: Request, origins: Mapping[str, str], cluster: Cluster, partition: Partition, fit: Eligible, caller: Caller, folder: str
+    request: Request,
+    origins: Mapping[str, str],
+    cluster: Cluster,
+    partition: Partition,
+    fit: Eligible,
+    caller: Caller,
+    folder: str,
+    segment: Segment,
 ) -> tuple[Option, ...]:
     by_default = "the default partition" if partition.default else "the only partition with GPUs that you may use"
     return directives(
@@ -134,6 +162,7 @@ def _directives(
         memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
         folder=folder,
         work_dir=caller.work_dir,
+        segment=Option("segment", str(segment.size), segment.why) if segment.size else None,
     )
 
 

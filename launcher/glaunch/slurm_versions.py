@@ -53,8 +53,8 @@ SWITCH_AS_NODE_RANK = Change(
 SEGMENTS = Change(
     (24, 5),
     "topology/block knows --segment: groups of nodes that lie in one block each",
-    "before: no way to ask for a set under topology/block, so Slurm chooses and glaunch orders",
-    "sbatch(1) of 24.05; CHANGELOG/slurm-24.05.md",
+    "asked for with --segment, or where groups should stay in a block; before: those groups are kept together in the order of ranks alone",
+    "sbatch(1) of 24.05; tried on 24.11.5 and 26.05.5",
 )
 REFUSES_TOO_MANY_NODES = Change(
     (24, 11),
@@ -87,6 +87,12 @@ RANKS_FOLLOW_SWITCHES = Change(
     "topo check does not recommend it any more (GL431); a job whose ranks stand in Slurm's own order asks a step for that order",
     "tried on 26.05.5; CHANGELOG/slurm-26.05.md",
 )
+LISTS_SEGMENTS = Change(
+    (26, 5),
+    "topology/block takes --nodelist beside --segment: exactly the job's nodes, whole segments in each block",
+    "before: a job with segments is pinned only where it is one segment; --place prefer needs a spare node",
+    "tried: 24.11.5 refuses such a list, 26.05.5 takes it",
+)
 NO_ARBITRARY_IN_BLOCKS = Change(
     (26, 5),
     "topology/block refuses a job with --distribution=arbitrary; a step in a job may still have it",
@@ -103,6 +109,7 @@ CHANGES = (
     TOPOLOGY_YAML,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
+    LISTS_SEGMENTS,
     NO_ARBITRARY_IN_BLOCKS,
 )
 """By version."""

@@ -163,6 +163,17 @@ def with_accounting(
     return replace(cluster, accounting=found)
 
 
+def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | None = None) -> str:
+    """Slurm's own text of one topology of a topology.yaml, kept as the default one is. 1 RPC. Raises what SlurmCommands raises."""
+    question = f"topology-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    answer = kept.get(question, now_s, kept.keep_s) if kept and kept.keep_s > 0 else None
+    if answer is None:
+        answer = Answer(gateway.answer("topology", name), now_s)
+        if kept and kept.keep_s > 0:
+            kept.put(question, answer)
+    return answer.text
+
+
 def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
     if len(questions) == 1:
         return {questions[0]: Answer(ask(questions[0]), now_s)}

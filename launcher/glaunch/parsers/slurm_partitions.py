@@ -31,6 +31,7 @@ _KEYS = (
     "ReqResv",
     "PriorityTier",
     "QoS",
+    "Topology",
 )
 
 
@@ -79,5 +80,6 @@ def _partition(line: str, where: str) -> Partition:
         root_only=found.get("RootOnly") == "YES",
         needs_reservation=found.get("ReqResv") == "YES",
         priority_tier=count_or_none(found.get("PriorityTier", ""), where) or 0,
+        topology=text_of(found.get("Topology", "")),
         qos=text_of(found.get("QoS", "")),
     )
