@@ -297,7 +297,7 @@ _UNPIN = MappingProxyType(
         "try again": "later",
     }
 )
-"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8."""
+"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
 
 
 def _checked(job_id: str) -> str:
