@@ -23,13 +23,12 @@ help: ## this list
 demo: $(READY) ## the whole of glaunch once, on a real 16-node Slurm that is started for it on this machine
 	@$(BIN)/glaunch demo $(if $(YES),--yes)
 
-test: $(READY) ## installs what is missing, then lint and every test, also those on a real Slurm and a real sshd (root)
+test: $(READY) ## installs what is missing, then lint and every test, also those on a real Slurm and sshd (root); CI=true adds test-versions
 ifneq ($(ROOT),)
-	@$(call packages,git python3 python3-numpy shellcheck ibsim-utils opensm infiniband-diags chromium)
+	@$(call packages,git python3 python3-numpy python3-torch python3-mpi4py openmpi-bin shellcheck ibsim-utils opensm infiniband-diags chromium)
 	@$(BIN)/python -c 'from pathlib import Path; from glaunch.sandbox.packages import install, missing; \
 		lacking = missing(Path("/"), accounting=True); lacking and install(lacking, yes=bool("$(YES)"))'
-	@$(check)
-	@$(if $(filter true,$(CI)),$(MAKE) --no-print-directory test-versions)
+	@versions='$(filter true,$(CI))'; $(check)
 else ifeq ($(CI),true)
 	@echo "make test: CI=true and not root: the tests on a real Slurm cannot run, and none may be skipped" >&2; exit 1
 else
@@ -43,6 +42,7 @@ check = failed=''; \
 	$(BIN)/ruff format --check . || failed="$$failed ruff-format"; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -q -rsfE $${marks:+"$$marks"} || failed="$$failed pytest"; \
+	[ -z "$$versions" ] || $(MAKE) --no-print-directory test-versions || failed="$$failed test-versions"; \
 	if [ -n "$$failed" ]; then echo "make test: failed:$$failed" >&2; exit 1; fi
 
 test-versions: $(READY) ## the tests on a real Slurm, on Slurm 24.11 and 26.05, each in a Debian of its own (root); SLURM=26.05 for one of them

@@ -2,7 +2,8 @@
 
 With CI=true a test on a real Slurm or a real sshd that is skipped is a failure: nothing may go unseen there. A test that needs a newer
 Slurm than this machine's says so, `@pytest.mark.since_slurm("24.05")`, and is deselected here; it runs where `make test-versions` has one.
-The other way round, `@pytest.mark.before_slurm("23.02")`, for what only an older one does.
+The other way round, `@pytest.mark.before_slurm("23.02")`, for what only an older one does. `@pytest.mark.needs_pyslurm`: deselected where
+this Python has no pyslurm; `make test-versions` builds it beside Slurm 26.05.
 """
 
 import os
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,14 +36,13 @@ def slurm_here() -> tuple[int, int]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect what is not of the Slurm that is here; without any, all stay (and are skipped with the reason)."""
-    here = slurm_here()
-    if here == (0, 0):
-        return
+    here, pyslurm = slurm_here(), find_spec("pyslurm") is not None
     others = [
         item
         for item in items
-        if any(here < _version(mark) for mark in item.iter_markers("since_slurm"))
-        or any(here >= _version(mark) for mark in item.iter_markers("before_slurm"))
+        if (here > (0, 0) and any(here < _version(mark) for mark in item.iter_markers("since_slurm")))
+        or (here > (0, 0) and any(here >= _version(mark) for mark in item.iter_markers("before_slurm")))
+        or (not pyslurm and item.get_closest_marker("needs_pyslurm"))
     ]
     if others:
         config.hook.pytest_deselected(items=others)

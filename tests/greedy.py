@@ -1,4 +1,8 @@
-"""Small part-filled fabrics on which a greedy choice of nodes goes wrong, put between busy nodes of any larger one."""
+"""Small part-filled fabrics on which a greedy choice of nodes goes wrong, put between busy nodes of any larger one.
+
+tests/placement/test_place.py holds the optimum of each; tests/cluster/test_choice.py and `make bench-placement` put a real slurmctld beside.
+Of those with a later `since` Slurm 22.05 is as good as the optimum by luck; 24.11.5 took three pods for two on both.
+"""
 
 from dataclasses import dataclass
 
@@ -19,6 +23,7 @@ class CounterExample:
 COUNTER_EXAMPLES = {
     "leaves-its-pod": CounterExample([[4, 1, 1], [2, 2, 1]], 5),  # for one leaf elsewhere that fits the rest, as its own pod does
     "pod-after-pod": CounterExample([[3, 0], [2, 2], [4, 4]], 11, NEWER),  # when nothing fits the rest, near is no better than far
+    "one-after-one": CounterExample([[1, 0], [1, 1], [1, 1]], 4, NEWER),  # the smallest of these
     "tightest-pod": CounterExample([[1, 1], [2, 0]], 3),  # the pod that fits most tightly is the most scattered one
     "lowest-switch": CounterExample([[1] * 16, [15], [1]], 16),  # the lowest switch above enough nodes is the wrong one
 }

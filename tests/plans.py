@@ -15,6 +15,12 @@ GATHERING = Gathering(before_limit_s=60, timeout_s=10, cap_bytes=256 << 20, node
 TEMPLATES = Path(__file__).resolve().parents[1] / "templates"
 
 
+STARTERS = {
+    "torchrun": ("/usr/bin/python3", "-m", "torch.distributed.run"),
+    "accelerate": ("/usr/bin/python3", "-m", "accelerate.commands.launch"),
+}
+
+
 def load_templates() -> dict[str, str]:
     """All files of templates/ as render takes them."""
     return {str(path.relative_to(TEMPLATES)): path.read_text(encoding="utf-8") for path in sorted(TEMPLATES.rglob("*")) if path.is_file()}
@@ -40,8 +46,11 @@ def make_plan(
     unset: Sequence[Variable] = (),
     work_dir: str = "/",
     order: Sequence[OrderRow] | None = None,
+    form: str = "srun",
+    options: Sequence[str] = (),
+    mpi: str = "auto",
 ) -> Plan:
-    """A whole plan; `more` are further #SBATCH options."""
+    """A whole plan; `more` are further #SBATCH options, `options` those of the launch form's own program."""
     ranks = nodes * per_node if tasks is None else tasks
     array = any(option.name == "array" for option in more)
     directives = (
@@ -70,7 +79,7 @@ def make_plan(
         directives=directives,
         arguments=(),
         environment=Environment(tuple(variables), tuple(kept), (), tuple(unset)),
-        launch=Launch("srun", tuple(argv), work_dir),
+        launch=Launch(form, tuple(argv), work_dir, starter=(*STARTERS.get(form, ()), *options), mpi=mpi if form == "mpi" else ""),
         fabric_source="by hand",
         cluster_taken_at_s=0.0,
         warnings=(),

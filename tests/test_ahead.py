@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 from tests.test_decide import CLUSTER, FABRIC, Site
 
-from glaunch.ahead import MOMENTS_MAX, Sight, free_at, freed, look_ahead
+from glaunch.ahead import MOMENTS_MAX, Sight, free_at, freed, gain_s, look_ahead, pays
 from glaunch.cluster import Cluster, Reservation
 from glaunch.fabric import Fabric, synthetic
 from glaunch.job import Occupation
@@ -97,6 +97,39 @@ def test_a_reservation_ahead_holds_then_too(site: Site) -> None:
 )
 def test_the_rule(site: Site, time: str, wait_s: int, says: str) -> None:
     assert look(site, busy("n001", "n004"), in_s(wait_s, "n001"), time=time).advice.startswith(says)
+
+
+def test_a_day_long_job_with_a_tenth_better_network_waits_half_an_hour_at_most() -> None:
+    assert gain_s(24 * 3600, 0.10) == pytest.approx(28.8 * 60)
+    assert pays(gain_s(24 * 3600, 0.10), 23 * 60, 64, 0)
+    assert not pays(gain_s(24 * 3600, 0.10), 24 * 60, 64, 0), "five minutes are within the error of any end"
+    assert not pays(gain_s(24 * 3600, 0.10), 29 * 60, 64, 0)
+
+
+@pytest.mark.parametrize(
+    ("held", "wait_s", "worth"),
+    [(64, 7200, True), (64, 7201, False), (32, 9600, True), (32, 9601, False), (0, 13_000, True)],
+)
+def test_what_is_kept_idle_counts_against_what_is_gained(held: int, wait_s: int, worth: bool) -> None:
+    """Of 64 nodes so many held for the wait; the network saves four hours (14,400 s): idle is less than gained below these figures."""
+    assert pays(14_401, wait_s, 64, held * wait_s) is worth
+
+
+def test_nodes_that_wait_for_the_last_of_a_set_are_idle_until_then(site: Site) -> None:
+    # n002 is free, and would stand idle for the ten minutes until n001 comes
+    (moment,) = look(site, busy("n001", "n004"), in_s(600, "n001"), in_s(1200, "n004"), time="2:00:00").moments
+    assert moment.idle_node_s == 600
+    # nothing is free: n001 comes in one minute, and waits one more for n002
+    first, last = look(site, busy("n001", "n002", "n003"), in_s(60, "n001"), in_s(120, "n002"), Occupation(("n003",), None)).moments
+    assert (first.idle_node_s, last.idle_node_s) == (60, 60)
+    wide = replace(CLUSTER, partitions=(replace(CLUSTER.partitions[0], max_time_s=None),))
+    said = look(site, busy("n001", "n004", cluster=wide), in_s(3600, "n001"), time="9:00:00").advice
+    assert said.startswith("start now: a network better by 67% saves at most 1 h 12 min")
+    assert said.endswith("1.0 node-hours kept idle until then are more than the 0.4 it saves")
+    assert (
+        "with at most 1.0 node-hours idle until then for 1.2 saved"
+        in look(site, busy("n001", "n004", cluster=wide), in_s(3600, "n001"), time="12:00:00").advice
+    )
 
 
 def test_the_rule_says_how_to_wait_and_needs_a_time_limit(site: Site) -> None:

@@ -1,5 +1,7 @@
 """The whole decision on a small cluster: who wins where the user, the site and Slurm all have a word, and what is told."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -8,10 +10,11 @@ import pytest
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
 from glaunch.decide import decide
-from glaunch.errors import NeverFits
+from glaunch.errors import ConfigError, NeverFits
 from glaunch.fabric import synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.plan import Plan
+from glaunch.report.plan import plan_text
 from glaunch.request import Caller, Request
 
 FABRIC = synthetic("spine:1 leaf:2 node:2")
@@ -38,20 +41,19 @@ class Site:
         self.file.write_text(text)
         self.file.chmod(0o644)
 
+    failed: Mapping[str, int] = MappingProxyType({})
+
     def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
         settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
+        rules = config.load_rules()
         return decide(
-            request,
-            settings,
-            config.load_rules(),
-            cluster,
-            cluster.topology or FABRIC,
-            caller,
+            *(request, settings, rules, cluster, cluster.topology or FABRIC, caller),
             submission_id="ab12",
             folder="/home/ada/j",
             now_s=1_000_000,
+            failed=self.failed,
         )
 
 
@@ -125,3 +127,41 @@ def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: 
     assert options(site.decide(sbatch=(("comment", "mine"),)), "comment") == [("mine", "")]
     site.says("sbatch: {comment: ours}\n")
     assert options(site.decide(), "comment") == [("ours", f"{site.file}:1")]
+
+
+def nodes_of(plan: Plan) -> tuple[str, ...]:
+    """The planned nodes."""
+    assert plan.placement is not None
+    return plan.placement.nodes
+
+
+def test_health_decides_among_equals_only(site: Site) -> None:
+    assert nodes_of(site.decide(tasks=8)) == ("n001",)
+    site.says('placement:\n  penalties:\n    "n[001-002]": {value: 5, reason: link flaps}\n    n003: 2\n')
+    site.failed = {"n003": 1, "n002": 2, "gone": 9}
+    plan = site.decide(tasks=8)
+    site.failed = {}
+    assert nodes_of(plan) == ("n004",)
+    assert [(one.node, one.points, one.why) for one in plan.health] == [
+        ("n001", 5, f"link flaps; {site.file}:3"),
+        ("n002", 7, f"link flaps; {site.file}:3, failed 2 jobs of yours in the last days"),
+        ("n003", 3, f"{site.file}:4, failed 1 job of yours in the last days"),
+    ]
+    assert nodes_of(site.decide(tasks=16)) == ("n003", "n004"), "a leaf with 2 points rather than one with 10"
+    busy = replace(NODES, states=("IDLE", "IDLE", "IDLE", "ALLOCATED"))
+    assert nodes_of(site.decide(tasks=8, cluster=replace(CLUSTER, nodes=busy))) == ("n003",)
+    site.says("placement: {penalties: {n003: 900000}}\n")
+    assert nodes_of(site.decide(tasks=8, cluster=replace(CLUSTER, nodes=busy))) == ("n003",), "what is left for others goes first"
+    assert nodes_of(site.decide(tasks=24, cluster=replace(CLUSTER, nodes=busy))) == ("n001", "n002", "n003"), "and it is no exclusion"
+    shown = plan_text(plan, 200, verbose=True)
+    assert "n002: left alone among equals, 7 points (link flaps;" in shown
+    assert "left alone" not in plan_text(plan, 200)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [("n[1-: 5", "a bracket is not closed"), ('"n[2-1]": 5', "runs down"), ("n1: many", "points"), ("n1: -1", "points")]
+)
+def test_penalties_that_cannot_be_meant_are_refused_with_their_line(site: Site, line: str, said: str) -> None:
+    site.says(f"placement:\n  penalties:\n    {line}\n")
+    with pytest.raises(ConfigError, match=f"{site.file}:3: .*{said}"):
+        site.decide()

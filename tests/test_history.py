@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from glaunch.errors import GlaunchError
-from glaunch.history import HELD_S, History, held_nodes
+from glaunch.history import FAULTS_S, HELD_S, History, failed_jobs, held_nodes
 
 
 def test_a_submission_is_folded_from_its_lines(tmp_path: Path) -> None:
@@ -51,6 +51,17 @@ def test_nodes_are_held_until_they_were_seen_running_or_time_is_up(tmp_path: Pat
         history.append(name, 10.0, nodes=[f"n-{name}"], state=state, pin=pin)
     assert held_nodes(history.submissions(), 11.0) == {"n-a", "n-d"}
     assert held_nodes(history.submissions(), 10.0 + HELD_S) == frozenset()
+
+
+def test_a_node_that_failed_jobs_is_doubtful_for_a_week(tmp_path: Path) -> None:
+    history = History(tmp_path, "login1")
+    for name, moment_s, faulty in (("a", 0.0, ["n1"]), ("b", 5.0, ["n1", "n1", "n2"]), ("c", 9.0, [])):
+        history.append(name, moment_s, state="submitted")
+        history.append(name, moment_s + 3 * FAULTS_S, state="over")
+        history.append(name, moment_s + 3 * FAULTS_S, faulty=faulty)
+    assert failed_jobs(history.submissions(), 10.0) == {"n1": 2, "n2": 1}
+    assert failed_jobs(history.submissions(), FAULTS_S + 1) == {"n1": 1, "n2": 1}
+    assert failed_jobs(history.submissions(), FAULTS_S + 5) == {}
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -12,6 +13,7 @@ from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.bundle import LogLimits, has_archive, load_bundle
 from glaunch.caller import home_folder, terminal_width, user_name
 from glaunch.collect import collect
+from glaunch.diagnosis.faulty import faulty_nodes
 from glaunch.errors import DiskError, ParseError, SlurmError
 from glaunch.evidence import load_plan, report_of
 from glaunch.follow import Ending, Follower, Pace
@@ -47,6 +49,17 @@ def settings_of(world: World, folder: Path) -> Settings:
     return world.settings.for_partition(plan.partition) if plan is not None else world.settings
 
 
+@dataclass(frozen=True)
+class Followed:
+    """How following ended: the exit code, the report (of the first part that failed, else the last), told_by: job or glaunch."""
+
+    code: int
+    report: JobReport | None
+    told_by: str
+    tasks: Mapping[int, int]
+    """Of an array: index that was asked for → exit code."""
+
+
 def _follower(
     world: World,
     submission_id: str,
@@ -55,6 +68,7 @@ def _follower(
     *,
     pinned: bool,
     array: bool,
+    offset: int = 0,
     out: Callable[[str], None] | None,
     host: str = "",
 ) -> Follower:
@@ -75,6 +89,7 @@ def _follower(
         job_id,
         pinned=pinned,
         array=array,
+        offset=offset,
         host=host,
         pace=Pace(settings.number("pin.patience_s"), settings.number("follow.poll_s"), settings.number("follow.max_poll_s")),
         out=out,
@@ -90,49 +105,78 @@ def settle(world: World, launched: Launched) -> None:
     _interruptible(watch, lambda: watch.run(until=lambda: not watch.pinned), launched.signals)
 
 
-def stay(world: World, launched: Launched, *, show: bool) -> tuple[int, JobReport | None, str]:
-    """Follow a launch to its end and report. Returns (exit code, the report or None, told_by: job or glaunch).
+def stay(world: World, launched: Launched, *, show: bool) -> Followed:
+    """Follow a launch to its end and report; an array that is several submissions part after part, from each one's first line.
 
     Ctrl-C and a hang-up detach: the job goes on, and one line says how to come back.
     """
-    array = bool(launched.plan.request.array)
-    watch = _follower(
-        world,
-        launched.plan.submission_id,
-        launched.job_id,
-        launched.folder,
-        pinned=launched.pinned,
-        array=array,
-        out=say if show else None,
-    )
-    return _follow(world, watch, launched.plan.submission_id, launched.signals)
+    parts = launched.parts
+    watches = [
+        _follower(
+            world,
+            part.plan.submission_id,
+            part.job_id,
+            part.folder,
+            pinned=launched.pinned,
+            array=bool(part.plan.request.array),
+            offset=part.plan.offset,
+            out=say if show else None,
+        )
+        for part in parts
+    ]
+    return _follow_all(world, watches, [part.plan.submission_id for part in parts], launched.signals)
 
 
-def come_back(world: World, submission: Submission, *, host: str = "") -> int:
+def come_back(world: World, submissions: Sequence[Submission], *, host: str = "") -> int:
     """`glaunch logs -f`: follow again a job that was detached from, from its first line; `host`: whose ranks are shown ("": rank 0's)."""
-    folder = Path(submission.folder)
-    plan = load_plan(folder)
-    array = plan is not None and bool(plan.request.array)
-    held = submission.pin == "held"
-    watch = _follower(world, submission.id, submission.job_id, folder, pinned=held, array=array, out=say, host=host)
-    return _follow(world, watch, submission.id)[0]
+    watches = []
+    for submission in submissions:
+        folder = Path(submission.folder)
+        plan = load_plan(folder)
+        array, offset = plan is not None and bool(plan.request.array), plan.offset if plan is not None else 0
+        held = submission.pin == "held"
+        watches.append(
+            _follower(world, submission.id, submission.job_id, folder, pinned=held, array=array, offset=offset, out=say, host=host)
+        )
+    return _follow_all(world, watches, [submission.id for submission in submissions]).code
 
 
-def _follow(world: World, watch: Follower, submission_id: str, signals: SignalsDeferred | None = None) -> tuple[int, JobReport | None, str]:
-    """To the job's end and its report."""
+def _follow_all(world: World, watches: Sequence[Follower], ids: Sequence[str], signals: SignalsDeferred | None = None) -> Followed:
+    """One after the other; the highest exit code, and the report of the first that did not end well, else of the last."""
+    ends: list[Followed] = []
+    for number, (watch, submission_id) in enumerate(zip(watches, ids, strict=True)):
+        if number:
+            talk(f"the next part of the array: job {watch.job_id}")
+        all_ids = ":".join(one.job_id for one in watches)
+        ended_so = _follow(world, watch, submission_id, all_ids, signals if number == 0 else None)
+        ends.append(ended_so)
+        if ended_so.code == 130 and ended_so.told_by == "glaunch":
+            return ended_so
+    told = next((one for one in ends if one.code), ends[-1])
+    tasks = {task: code for one in ends for task, code in one.tasks.items()}
+    if len(ends) > 1:
+        talk(tasks_in_words(tasks))
+    return replace(told, code=max(one.code for one in ends), tasks=tasks)
+
+
+def _follow(world: World, watch: Follower, submission_id: str, all_ids: str, signals: SignalsDeferred | None) -> Followed:
+    """To the job's end and its report. `all_ids`: how to come back to it, and to the other parts of its array."""
     job_id = watch.job_id
     ending = _interruptible(watch, watch.run, signals)
     if ending is None:
         # in one go: the terminal may be gone before a second line
-        talk(f"detached: job {job_id} goes on\n  back: glaunch logs -f {job_id}\n  its end: glaunch cancel {job_id}")
-        return 130, None, "glaunch"
+        talk(f"detached: job {all_ids} goes on\n  back: glaunch logs -f {all_ids}\n  its end: glaunch cancel {all_ids}")
+        return Followed(130, None, "glaunch", {})
     world.history.note(submission_id, time.time(), state="over", pin="settled", detail=ended(ending.code, ending.job))
     if ending.message:
         talk(ending.message)
     made = _report_at_the_end(world, watch, ending)
+    if made is not None and (faulty := faulty_nodes(made.findings, made.granted)):
+        world.history.note(submission_id, time.time(), faulty=list(faulty))
+    tasks = {task + watch.offset: code for task, code in ending.tasks.items()}
     if watch.array:
-        talk(tasks_in_words(ending.tasks))
-    return ending.code, made, ending.told_by
+        talk(f"job {job_id}: {tasks_in_words(tasks)}" if all_ids != job_id else tasks_in_words(tasks))
+    return Followed(ending.code, made, ending.told_by, tasks)
 
 
 def _report_at_the_end(world: World, watch: Follower, ending: Ending) -> JobReport | None:

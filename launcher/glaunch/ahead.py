@@ -73,7 +73,8 @@ def look_ahead(plan: Plan, objective: str, sight: Sight) -> Later:
         placement = place(sight.fabric, _candidates(names, weights), plan.layout.nodes, objective, plan.groups, segmented=segmented)
         if placement is not None and _better(placement, best, objective):
             best = placement
-            found.append(Moment(max(end_s - now_s, 0), placement.nodes, placement.cost))
+            idle_s = sum(max(end_s, now_s) - max(ends.get(node, now_s) if node not in now else now_s, now_s) for node in placement.nodes)
+            found.append(Moment(max(end_s - now_s, 0), placement.nodes, placement.cost, idle_s))
     return Later(tuple(found), len(looked_at), len(coming), _hidden(sight, ends), _advice(plan, found, sight))
 
 
@@ -142,21 +143,38 @@ def _hidden(sight: Sight, ends: Mapping[str, int]) -> int:
     return sum(states[base] for base in ("ALLOCATED", "ALLOC", "MIXED"))
 
 
+def gain_s(run_time_s: float, part: float) -> float:
+    """What a network that is better by this part saves of the run time: the longest wait for it that is worth anything."""
+    return EXPOSED * run_time_s * part
+
+
+def pays(gained_s: float, in_s: float, nodes: int, idle_node_s: float) -> bool:
+    """Whether to wait `in_s` for what saves `gained_s`: more than any end is sure of, and more node-time than is kept idle for it."""
+    left_s = gained_s - in_s
+    return left_s > LEAST_GAIN_S and idle_node_s < nodes * left_s
+
+
 def _advice(plan: Plan, found: Sequence[Moment], sight: Sight) -> str:
-    """What the rule says: waiting costs its own time, and gains what a better network saves of the run time."""
+    """What the rule says: waiting costs its own time and what is kept idle, and gains what a better network saves of the run time."""
     if plan.placement is None or not found:
         return ""
     if plan.time_limit_s is None:
         return "start now: without a time limit nobody can say what waiting would save"
-    gains = [(EXPOSED * plan.time_limit_s * _saved(plan, moment, sight), moment) for moment in found]
-    gain_s, moment = max(gains, key=lambda one: one[0] - one[1].in_s)
+    gains = [(gain_s(plan.time_limit_s, _saved(plan, moment, sight)), moment) for moment in found]
+    gained_s, moment = max(gains, key=lambda one: one[0] - one[1].in_s)
     part = _saved(plan, moment, sight)
     why = (
-        f"a network better by {part:.0%} saves at most {format_span(gain_s)}, with a fifth of {format_time(plan.time_limit_s)} "
+        f"a network better by {part:.0%} saves at most {format_span(gained_s)}, with a fifth of {format_time(plan.time_limit_s)} "
         f"spent in it, and the wait is ~{format_span(moment.in_s)}"
     )
-    if part < LEAST_GAIN or gain_s - moment.in_s <= LEAST_GAIN_S:
+    n = len(moment.nodes)
+    if part < LEAST_GAIN or not pays(gained_s, moment.in_s, n, 0):
         return f"start now: {why}"
+    hours = f"{moment.idle_node_s / 3600:.1f} node-hours"
+    if not pays(gained_s, moment.in_s, n, moment.idle_node_s):
+        return f"start now: {why}, and {hours} kept idle until then are more than the {n * (gained_s - moment.in_s) / 3600:.1f} it saves"
+    if moment.idle_node_s:
+        why += f", with at most {hours} idle until then for {n * (gained_s - moment.in_s) / 3600:.1f} saved"
     cap_s, _ = wait_cap(sight.cluster)
     minutes = -(-moment.in_s // 60)
     how = f"--wait-for-leaves {moment.cost.leaves}@{minutes}" if minutes * 60 <= cap_s else f"--sbatch begin=now+{minutes}minutes"

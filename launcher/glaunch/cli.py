@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "clean": "Remove old job folders.",
     },
     "Cluster and site": {
+        "check": "Does Slurm answer here, through what, how quickly, and what does it show.",
         "topo": "The network: its sources put together, what is wrong with it, what its nodes do.",
         "snapshot": "Record what the cluster answers, for planning without it and for bug reports.",
         "config": "Show every setting and where it was set.",

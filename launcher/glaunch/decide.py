@@ -1,36 +1,36 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from glaunch.asking import Ask, Way, parse_wait, way_of
-from glaunch.block_rule import block_rule, tops
+from glaunch import remarks
+from glaunch.asking import Ask, way_of
 from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits
+from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
-from glaunch.hostlist import fold
+from glaunch.job_array import ArrayPart, limits_of, parse_array, split
+from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
+from glaunch.placement.health import penalties
 from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.objective import Groups
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
-from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
-from glaunch.placement.qos import bounds_of, closed_qos, over_bounds
-from glaunch.plan import Launch, Option, Plan
+from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
+from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
-from glaunch.sbatch_options import directives
+from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
 from glaunch.segments import NO_SEGMENT, Segment, segment_of, takes_segments
 from glaunch.settings import Settings
 from glaunch.tuning import Environment, tune
-from glaunch.units import format_time, plural
+from glaunch.units import plural
 
 
 def decide(
@@ -46,10 +46,12 @@ def decide(
     now_s: float,
     held: frozenset[str] = frozenset(),
     model: Model = MappingProxyType({}),
+    failed: Mapping[str, int] = MappingProxyType({}),
 ) -> Plan:
     """All that will be submitted, kept under `submission_id` in `folder`.
 
-    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted).
+    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted);
+    `failed`: node → jobs of this user's that it failed lately.
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
@@ -59,21 +61,18 @@ def decide(
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
-    impossible = (
-        closed_qos(request, cluster, partition)
-        or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s)
-    )
-    if impossible is not None and not request.force:
-        raise impossible
+    impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s)
     kept = together(request, fit.layout, fabric)
+    health = penalties(settings.rows("placement.penalties"), failed, (*fit.nodes, *fit.startable))
     slurm = cluster.topology or fabric
-    choice, segment = _choose(request, settings, cluster, fabric, fit, kept.groups)
+    points = {one.node: one.points for one in health if one.points}
+    choice, segment = _choose(request, settings, cluster, fabric, fit, kept.groups, points)
     placement, best = choice.free, choice.best_possible
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
-    return Plan(
+    parts = _parts(request, cluster)
+    decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
         folder=folder,
@@ -90,23 +89,31 @@ def decide(
         paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
         fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
+        health=health,
         directives=_directives(request, origins, cluster, partition, fit, caller, folder, segment),
         arguments=way.arguments,
         environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=Launch("srun", caller.program, caller.work_dir),
+        launch=launch_of(settings, caller, fit.layout, is_python=request.command[0].endswith(".py")),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=(*_warnings(fabric, placement, impossible), *_apart(fabric, fit, best), *_vain(request, fabric, best)),
+        warnings=(
+            *remarks.warnings(fabric, placement, impossible),
+            *remarks.apart(request, fabric, fit, best),
+            *remarks.vain(request, fabric, best),
+        ),
         notes=(
             *kept.notes,
-            *_requeues(settings, way),
+            *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *_notes(request, fit, placement, hidden=cluster.nodes.hidden),
+            *_split(request, parts, cluster),
+            *remarks.notes(request, fit, placement, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
+        parts=parts,
     )
+    return part_of(decided, 0) if parts else decided
 
 
 def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
@@ -115,18 +122,37 @@ def partition_of(request: Request, settings: Settings, cluster: Cluster, caller:
 
 
 def _choose(
-    request: Request, settings: Settings, cluster: Cluster, fabric: Fabric, fit: Eligible, groups: Groups
+    request: Request,
+    settings: Settings,
+    cluster: Cluster,
+    fabric: Fabric,
+    fit: Eligible,
+    groups: Groups,
+    penalties: Mapping[str, int],
 ) -> tuple[Choice, Segment]:
     """The sets, and the segment that Slurm is asked for: with one, topology/block lets a job lie over more blocks than without."""
     slurm, version = cluster.topology or fabric, cluster.slurm_version
-    free = settings.text("placement.powered_down") == "free"
-    objective = settings.text("placement.objective")
+    free, objective = settings.text("placement.powered_down") == "free", settings.text("placement.objective")
     if takes_segments(slurm, version) and (request.segment is not None or groups.leaf > 1):
-        choice = choose(fabric, fit, objective, groups, powered_down_free=free, segmented=True)
+        choice = choose(fabric, fit, objective, groups, powered_down_free=free, segmented=True, penalties=penalties)
         segment = segment_of(request, groups, choice.free or choice.best_possible, slurm, version)
         if segment.size:
             return choice, segment
-    return choose(fabric, fit, objective, groups, powered_down_free=free), NO_SEGMENT
+    return choose(fabric, fit, objective, groups, powered_down_free=free, penalties=penalties), NO_SEGMENT
+
+
+def _impossible(
+    request: Request, cluster: Cluster, partition: Partition, bounds: Bounds, fit: Eligible, time_limit_s: int | None
+) -> NeverFits | None:
+    """Why the job can never run, where it is submitted all the same. Raises it where it is not."""
+    found = (
+        closed_qos(request, cluster, partition)
+        or over_limits(fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(bounds, fit, time_limit_s)
+    )
+    if found is not None and not request.force:
+        raise found
+    return found
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
@@ -138,6 +164,27 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
     return request, origins
+
+
+def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:
+    return split(parse_array(request.array), *limits_of(cluster.config)) if request.array else ()
+
+
+def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
+    """That an array is several submissions, which, and what its cap means then."""
+    if not parts or not request.array:
+        return ()
+    array, (size, most) = parse_array(request.array), limits_of(cluster.config)
+    if "aftercorr" in (request.dependency or ""):
+        raise UsageError(
+            f"-d {request.dependency}: aftercorr joins the indexes of two arrays, and this one is {len(parts)} jobs here",
+            hint="wait for all of the other one: -d afterok:JOB",
+        )
+    shown = [part.tasks for part in parts[:4]] + (["…"] if len(parts) > 4 else [])
+    limit = f"max_array_tasks is {most}" if most is not None and most < (size or 0) else f"MaxArraySize is {size}"
+    words = f"{plural(array.count, 'task')} in {len(parts)} submissions ({'; '.join(shown)}), since {limit} here"
+    cap = f", each begins when the one before it is over, so that at most {array.cap} run at once" if array.cap else ""
+    return (f"{words}{cap}; the program sees the index that you asked for",)
 
 
 def _directives(
@@ -202,77 +249,3 @@ def _cpus_per_task(request: Request, cluster: Cluster, partition: Partition, fit
 
 def _says_memory(request: Request, partition: Partition) -> bool:
     return "DefMemPerGPU" in partition.job_defaults or any(name.startswith("mem") for name, _ in request.sbatch)
-
-
-def _warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
-    warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
-    if fabric.flat:
-        warnings.append(
-            f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another"
-        )
-    warnings += fabric.notes
-    unknown = [] if placement is None else [node for node in placement.nodes if node not in fabric.leaf_of]
-    if unknown:
-        warnings.append(f"the topology does not mention {fold(unknown)}")
-    return tuple(warnings)
-
-
-def _apart(fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
-    """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
-    n = fit.layout.nodes
-    if best is not None or n > len(fit.could_ever) or not fit.decided:
-        return ()
-    top_of = tops(fabric, n)
-    held = Counter(top_of[fabric.leaf_of[node]] for node in fit.could_ever if node in fabric.leaf_of)
-    most, where = max(((count, name) for name, count in held.items()), default=(0, ""))
-    has = f"; the most has {where}: {most}" if most else ""
-    if block_rule(fabric, n) is not None:
-        return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
-    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
-
-
-def _requeues(settings: Settings, way: Way) -> tuple[str, ...]:
-    """That a pinned job is not requeued, where it was asked to be."""
-    listed = any(option.name == "nodelist" for option in way.arguments)
-    if settings.text("placement.on_bad") != "requeue" or not listed:
-        return ()
-    return (f"{settings.where('placement.on_bad')} requeue: a job that asks for its nodes by name is never requeued; it warns",)
-
-
-def _vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str, ...]:
-    """Why waiting for so few leaf switches gets nothing; () where it may."""
-    if not request.wait_for_leaves:
-        return ()
-    leaves, _ = parse_wait(request.wait_for_leaves)
-    if fabric.flat:
-        return ("--wait-for-leaves: this Slurm knows of no leaf switches",)
-    if best is not None and best.cost.leaves > leaves:
-        words = plural(best.cost.leaves, "leaf", "leaves")
-        return (f"--wait-for-leaves {leaves}: even with all nodes free it takes {words}; Slurm waits in vain, then takes any",)
-    return ()
-
-
-def _notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
-    notes = list(fit.notes)
-    if request.inherited:
-        notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
-    if request.unused:
-        notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
-    if hidden:
-        return tuple(notes)
-    if placement is None:
-        free, layout = len(fit.nodes) + len(fit.startable), fit.layout
-        some = f"{free} of {plural(layout.nodes, 'node')} free now"
-        if free >= layout.nodes:
-            some = f"{free} nodes are free now, but not {layout.nodes} that lie together"
-        notes.append(f"{some}: submitted all the same, it starts when Slurm finds the rest")
-        if free and free < layout.nodes:
-            notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
-        if fit.soonest_limit_s:
-            notes.append(f"what would start sooner: -t {format_time(fit.soonest_limit_s)}, which ends before a reservation begins")
-    startable = set(fit.startable) & set(placement.nodes if placement else ())
-    if startable:
-        notes.append(f"{len(startable)} of these nodes are powered down and must start first")
-    if fit.left_out:
-        notes.append("not free: " + ", ".join(f"{count} {why}" for why, count in fit.left_out))
-    return tuple(notes)

@@ -53,6 +53,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         job=job,
         attempt=attempt.path.name if attempt is not None else "",
         program=plan.launch.argv[0] if plan else "",
+        form=plan.launch.form if plan else "srun",
         tasks=plan.layout.tasks if plan else 0,
         tasks_per_node=plan.layout.tasks_per_node if plan else 0,
         pinned=plan is not None and plan.mode == "pin" and bool(job.required_nodes),
@@ -70,11 +71,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         exit_code=end.code if end else None,
         logs=bundle,
     )
-    failed = first_failure(facts)
-    tails: tuple[Tail, ...] = ()
-    if failed is not None and attempt is not None:
-        facts = replace(facts, outputs=(_text_file(folder, attempt.path / "out" / f"{failed[1]}.log"),))
-        tails = (_tail(facts.outputs[0], *failed),)
+    facts, tails = _with_outputs(facts, folder, attempt)
     return JobReport(
         job=job,
         name=plan.name if plan else job.name,
@@ -95,6 +92,20 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         made_at_s=time.time(),
         glaunch_version=__version__,
     )
+
+
+def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) -> tuple[JobFacts, tuple[Tail, ...]]:
+    """With the output of the host where a rank failed, and that rank's last lines. Where srun knows only the agent that started it, the
+    output names the rank, which may lie on another host: so it is asked twice."""
+    failed = None
+    for _ in range(2):
+        failed = first_failure(facts)
+        if failed is None or attempt is None:
+            return facts, ()
+        name = str((attempt.path / "out" / f"{failed[1]}.log").relative_to(folder))
+        if all(output.name != name for output in facts.outputs):
+            facts = replace(facts, outputs=(*facts.outputs, _text_file(folder, folder / name)))
+    return facts, (_tail(facts.outputs[-1], *failed),) if failed else ()
 
 
 def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

@@ -14,7 +14,7 @@ from glaunch.gateways.capture import TOPOLOGY_FILES
 from glaunch.gateways.kept import CONFIGURATIONS, read_cluster
 from glaunch.network import Network
 from glaunch.parsers.past_jobs import parse_past_jobs
-from glaunch.parsers.slurm_config import parse_config
+from glaunch.parsers.slurm_answers import read_config
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.past_jobs import PastJobs
 from glaunch.pipeline import World
@@ -92,7 +92,7 @@ def past_jobs_of_site(world: World, age_s: int) -> tuple[PastJobs, tuple[str, ..
         raise UsageError("this cluster keeps no accounting: its past jobs are not known", hint="glaunch topo audit --from FILE")
     if os.geteuid() == 0 or set(jobs.users) - {user_name()}:
         return jobs, ()
-    private = parse_config(world.slurm.answer("config")).get("PrivateData", "")
+    private = read_config(world.slurm.answer("config")).get("PrivateData", "")
     if "jobs" in private:
         return jobs, (f"PrivateData={private}: only your own jobs are seen; an operator or root sees all",)
     return jobs, ("all of these jobs are your own: others either did not run, or slurmdbd.conf hides them (PrivateData=jobs)",)

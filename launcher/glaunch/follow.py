@@ -58,7 +58,7 @@ class Ending:
 
 class Follower:
     """Follows one submission to its end: `run`. `pinned` says whether it still asks for its planned nodes; `host` whose ranks are shown
-    ("": rank 0's).
+    ("": rank 0's); `offset` what an array's tasks are numbered from, where it is a part of a larger one.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Follower:
         *,
         pinned: bool,
         array: bool,
+        offset: int = 0,
         host: str = "",
         pace: Pace,
         out: Callable[[str], None] | None,
@@ -77,11 +78,11 @@ class Follower:
         on_start: Callable[[AttemptFolder], None],
     ) -> None:
         self.controller, self.folder, self.job_id = controller, folder, job_id
-        self.pinned, self.array, self.host, self.pace = pinned, array, host, pace
+        self.pinned, self.array, self.offset, self.host, self.pace = pinned, array, offset, host, pace
         self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
         self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
-        self._last_look_s, self._next_look_s = 0.0, self._early[0]
+        self._last_look_s, self._next_look_s = -pace.poll_s, self._early[0]
         self._pause_s = pace.poll_s
         self._runs: tuple[AttemptFolder, ...] = ()
         """As the folder showed them last."""
@@ -260,7 +261,7 @@ class Follower:
         files = [] if self.host else [(path, "") for path in batch_logs(self.folder, self.job_id)]
         for run in self._runs:
             hosts = (self.host,) if self.host in run.hosts else () if self.host else run.hosts[:1]
-            files += [(run.path / "out" / f"{host}.log", f"[{run.task}] " if self.array else "") for host in hosts]
+            files += [(run.path / "out" / f"{host}.log", f"[{run.task + self.offset}] " if self.array else "") for host in hosts]
         return files
 
 

@@ -32,7 +32,7 @@ def run_here(world: World, request: Request) -> int:
         )
     asked = [
         name
-        for name in ("nodelist", "exclude", "array", "dependency", "reservation", "constraint", "wait_for_leaves")
+        for name in ("clusters", "nodelist", "exclude", "array", "dependency", "reservation", "constraint", "wait_for_leaves")
         if getattr(request, name)
     ]
     if asked:

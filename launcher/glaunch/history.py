@@ -8,7 +8,8 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 from glaunch.errors import DiskError
 from glaunch.talk import talk
 
+FAULTS_S = 7 * 86400.0
+"""A node that failed a job counts as doubtful for so long."""
 HELD_S = 120.0
 """A submission that was never seen running keeps its nodes from this user's next launches for so long."""
 
@@ -40,6 +43,20 @@ class Submission:
     pin: str
     """none, held, lifted or settled (it started on its nodes, or is over)."""
     detail: str = ""
+    cluster: str = ""
+    """The cluster that it went to, by name; "" for the one of the host where it was launched."""
+    launch: str = ""
+    """Of an array that is several submissions: the id of the first of them; "" where a launch is one."""
+    tasks: str = ""
+    """Of such a one: its part of the indexes that were asked for, `1000-1999`."""
+    offset: int = 0
+    """What is to be added to Slurm's index for the one that was asked for."""
+    faulty: tuple[str, ...] = ()
+    """Nodes that failed it."""
+
+
+_WORDS = ("name", "folder", "script", "job_id", "state", "pin", "detail", "cluster", "launch", "tasks")
+"""Fields that are copied from a line as they are."""
 
 
 class History:
@@ -118,12 +135,20 @@ class History:
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
     if before is None:
         before = Submission(event["id"], "", "", "", event["at_s"], (), "", "intent", "none")
-    changes = {
-        key: event[key] for key in ("name", "folder", "script", "job_id", "state", "pin", "detail") if isinstance(event.get(key), str)
-    }
-    if isinstance(event.get("nodes"), list):
-        changes["nodes"] = tuple(event["nodes"])
+    changes = {key: event[key] for key in _WORDS if isinstance(event.get(key), str)}
+    for key in ("nodes", "faulty"):
+        if isinstance(event.get(key), list):
+            changes[key] = tuple(event[key])
+    if isinstance(event.get("offset"), int):
+        changes["offset"] = event["offset"]
     return replace(before, **changes)
+
+
+def failed_jobs(submissions: tuple[Submission, ...], now_s: float) -> Mapping[str, int]:
+    """Node → how many of this user's submissions of the last FAULTS_S seconds it failed."""
+    return Counter(
+        node for submission in submissions if now_s - submission.created_s < FAULTS_S for node in dict.fromkeys(submission.faulty)
+    )
 
 
 def held_nodes(submissions: tuple[Submission, ...], now_s: float) -> frozenset[str]:

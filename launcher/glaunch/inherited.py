@@ -65,7 +65,7 @@ _SWITCHES = frozenset({"overcommit", "requeue", "spread-job", "use-min-nodes"})
 _GLAUNCHS = frozenset(
     f"SBATCH_{name}"
     for name in (
-        "CLUSTERS", "DEBUG", "DISTRIBUTION", "ERROR", "GPUS", "GPUS_PER_TASK", "INPUT", "NO_REQUEUE", "NTASKS_PER_GPU",
+        "DEBUG", "DISTRIBUTION", "ERROR", "GPUS", "GPUS_PER_TASK", "INPUT", "NO_REQUEUE", "NTASKS_PER_GPU",
         "OPEN_MODE", "OUTPUT", "TRES_PER_TASK", "WAIT", "WAIT4SWITCH",
     )
 )  # fmt: skip
@@ -84,7 +84,7 @@ _STEPS = frozenset(
 """Options of srun that the job's own steps set. How ranks are bound (SLURM_CPU_BIND, SLURM_MPI_TYPE, …) stays the user's.
 **Source:** srun(1), INPUT ENVIRONMENT VARIABLES."""
 
-NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS
+NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}
 """What the environment of sbatch, and so of the job, is without."""
 
 

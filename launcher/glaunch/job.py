@@ -35,7 +35,7 @@ class Job:
     start_s: int | None = None
     """When it started or, while pending, Slurm's estimate; seconds since the epoch."""
     script: str = ""
-    """Path and arguments of the batch script as squeue's %o shows them."""
+    """Path of the batch script as squeue's %o shows it; older Slurms add its arguments (`slurm_versions.SHOWS_SCRIPTS_ALONE`)."""
 
     @property
     def never_ran(self) -> bool:

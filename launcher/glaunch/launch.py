@@ -13,19 +13,20 @@ from pathlib import Path
 
 from glaunch import __version__
 from glaunch.caller import user_name
-from glaunch.errors import ControllerSilent, SlurmError
+from glaunch.errors import ControllerSilent, DiskError, SlurmError
 from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.hostlist import expand
-from glaunch.pipeline import World, decide_on, see
+from glaunch.pipeline import World, decide_on, script_of, see
 from glaunch.plan import Option, Plan
 from glaunch.recover import IN_FLIGHT_S, catch_up
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rundir import create, folder_of_program, warn_local, write_texts
+from glaunch.sbatch_options import after_part, part_of
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk
@@ -45,6 +46,32 @@ class Launched:
     pinned: bool
     signals: SignalsDeferred
     """Still deferred when this is handed on: `aftermath` takes over, so that there is no moment in which a hang-up leaves a pin behind."""
+    rest: tuple["Part", ...] = ()
+    """Of an array that is several submissions: those after the first."""
+
+    @property
+    def parts(self) -> tuple["Part", ...]:
+        """All submissions of the launch, mostly one."""
+        return (Part(self.plan, self.job_id), *self.rest)
+
+    @property
+    def job_ids(self) -> str:
+        """All ids in one word, as `--dependency=afterok:` takes them: `12`, `12:15`; on a cluster by name as sbatch says it: `12;red`."""
+        cluster = self.plan.request.clusters
+        return ":".join(part.job_id for part in self.parts) + (f";{cluster}" if cluster else "")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One submission of a launch; of an array that is larger than Slurm takes there are several."""
+
+    plan: Plan
+    job_id: str
+
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+        return Path(self.plan.folder)
 
 
 def launch(world: World, request: Request) -> Launched:
@@ -54,22 +81,58 @@ def launch(world: World, request: Request) -> Launched:
     with world.history.lock():
         cluster, fabric = see(world, request, max_age_s=0)
         decided, script, hidden = decide_on(world, request, cluster, fabric)
-        pinned = decided.listed
-        world.history.append(
-            decided.submission_id,
-            time.time(),
-            state="intent",
-            name=decided.name,
-            folder=decided.folder,
-            script=f"{decided.folder}/job.sbatch",
-            nodes=list(pinned),
-            pin="held" if pinned else "none",
-        )
+        _intend(world, decided, decided.submission_id)
     with _withdrawn_on_failure(world, decided):
         for line in summary(decided):
             talk(line)
         folder = write(world, decided, script, fabric)
-    return _submit(world, decided, folder, hidden)
+    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost, or a pin be left.
+    with ExitStack() as stack:
+        signals = stack.enter_context(SignalsDeferred())
+        job_id, pinned = _submit(world, decided, folder, hidden)
+        rest = _submit_rest(world, decided, job_id, fabric, hidden, signals)
+        stack.pop_all()
+    return Launched(decided, job_id, folder, pinned=pinned, signals=signals, rest=rest)
+
+
+def _intend(world: World, decided: Plan, launch: str) -> None:
+    """What is about to be asked, on disk. `launch`: the id of the launch's first submission."""
+    pinned = decided.listed
+    world.history.append(
+        decided.submission_id,
+        time.time(),
+        state="intent",
+        name=decided.name,
+        folder=decided.folder,
+        script=f"{decided.folder}/job.sbatch",
+        nodes=list(pinned),
+        pin="held" if pinned else "none",
+        cluster=world.slurm.cluster,
+        **({"launch": launch, "tasks": decided.tasks_of_part, "offset": decided.offset} if decided.parts else {}),
+    )
+
+
+def _submit_rest(
+    world: World, decided: Plan, job_id: str, fabric: Fabric, hidden: Mapping[str, str], signals: SignalsDeferred
+) -> tuple[Part, ...]:
+    """The further parts of an array that is several submissions, each in a folder of its own; a ^C stops between two of them."""
+    rest: list[Part] = []
+    for number in range(1, len(decided.parts)):
+        part = part_of(decided, number)
+        have = ", ".join((job_id, *(one.job_id for one in rest)))
+        if signals.came:
+            talk(f"interrupted: {have} submitted, the tasks from {part.tasks_of_part} on are not")
+            return tuple(rest)
+        part = replace(part, arguments=after_part(decided, rest[-1].job_id if rest else job_id))
+        try:
+            _intend(world, part, decided.submission_id)
+            with _withdrawn_on_failure(world, part):
+                folder = write(world, part, script_of(world, part), fabric)
+            rest.append(Part(part, _submit(world, part, folder, hidden)[0]))
+        except (SlurmError, DiskError):
+            talk(f"submitted so far: {have}; the tasks from {part.tasks_of_part} on are not")
+            raise
+    return tuple(rest)
 
 
 @contextmanager
@@ -112,33 +175,32 @@ def warn_of_local(settings: Settings, path: str) -> None:
         talk(f"warning: {warning}")
 
 
-def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> Launched:
+def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -> tuple[str, bool]:
     """One sbatch, its id written down before anything else happens; a second one, asking for no nodes, only where Slurm refused the first.
 
-    `hidden`: variables for the job that are written nowhere.
+    `hidden`: variables for the job that are written nowhere. Returns (id, whether it asks for its planned nodes).
     """
     slurm, history = world.slurm, world.history
     options = _words(plan.arguments, folder)
-    # Between the question and the recorded answer no ^C may come through: the job would be there and its id lost, or a pin be left.
-    with ExitStack() as stack:
-        signals = stack.enter_context(SignalsDeferred())
-        try:
+    try:
+        job_id = _sbatch(slurm, plan, options, hidden)
+        if not job_id:
+            options = ()
+            history.note(plan.submission_id, time.time(), pin="none")
             job_id = _sbatch(slurm, plan, options, hidden)
-            if not job_id:
-                options = ()
-                history.note(plan.submission_id, time.time(), pin="none")
-                job_id = _sbatch(slurm, plan, options, hidden)
-        except ControllerSilent:
-            talk(f"it is not known whether {plan.name} was submitted, and nothing was tried again; to find out: glaunch status")
-            raise
-        except SlurmError as refusal:
-            history.note(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
-            raise
-        history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)
-        talk(f"job {job_id} submitted; its folder: {folder}")
+    except ControllerSilent:
+        talk(f"it is not known whether {plan.name} was submitted, and nothing was tried again; to find out: glaunch status")
+        raise
+    except SlurmError as refusal:
+        history.note(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
+        raise
+    history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)
+    tasks = f" (tasks {plan.tasks_of_part})" if plan.parts else ""
+    on = f" on {world.slurm.cluster}" if world.slurm.cluster else ""
+    talk(f"job {job_id} submitted{tasks}{on}; its folder: {folder}")
+    if not plan.part:  # what the site makes of the first it makes of all
         _read_back(slurm, plan, job_id)
-        stack.pop_all()
-    return Launched(plan, job_id, folder, pinned=bool(options and plan.listed), signals=signals)
+    return job_id, bool(options and plan.listed)
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
@@ -165,7 +227,7 @@ def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: 
     except ControllerSilent:
         raise
     except SlurmError as refusal:
-        if not options:
+        if not options or plan.part:  # a part without its place behind the others would break the cap on running tasks
             raise
         asked = " ".join(f"--{option.name}" for option in plan.arguments)
         talk(f"{refusal.message}; asked once more without {asked}: Slurm chooses, glaunch orders")

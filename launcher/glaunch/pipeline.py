@@ -16,11 +16,13 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, spli
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of, partition_of
+from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.gateways.choose import choose
 from glaunch.gateways.kept import Kept, read_cluster, read_topology, with_accounting
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.history import History, held_nodes
+from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import parse_topology
@@ -30,9 +32,11 @@ from glaunch.request import Request
 from glaunch.rule import Rule
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
+from glaunch.talk import talk
 from glaunch.units import MIB
 
 if TYPE_CHECKING:
+    from glaunch.report.contact import Contact
     from glaunch.script import Script
 
 PLAN_MAX_AGE_S = 60.0
@@ -52,6 +56,16 @@ class World:
     kept: Kept | None
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
+    gateway_why: str = ""
+    """Why Slurm is asked this way (pyslurm, its commands, a capture)."""
+
+    def on(self, cluster: str) -> "World":
+        """The same, but Slurm is asked on another cluster ("": this host's own)."""
+        return replace(self, slurm=self.slurm.on(cluster))
+
+    def submissions(self) -> tuple[Submission, ...]:
+        """What this user launched on the cluster that is asked, oldest first."""
+        return tuple(one for one in self.history.submissions() if one.cluster == self.slurm.cluster)
 
     @property
     def captured(self) -> bool:
@@ -59,19 +73,25 @@ class World:
         return self.captured_at_s is not None
 
 
-def open_world(snapshot: str | None = None, options: Options | None = None) -> World:
-    """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's."""
+def open_world(snapshot: str | None = None, options: Options | None = None, cluster: str | None = None) -> World:
+    """Settings, gateway and history of this user, here; with `snapshot` the answers of that capture instead of a cluster's.
+
+    `cluster`: the one that is asked for by name; else the one of SBATCH_CLUSTERS, of SLURM_CLUSTERS, of this host.
+    """
     settings = load(home=home_folder(), cwd=here_folder(), environ=os.environ, options=options or {})
     timeout_s = float(settings.number("slurm.timeout_s"))
     state = state_folder(os.environ)
     history = History(state, login_host())
     if snapshot is None:
-        kept = Kept(state / "kept", keep_s=float(settings.number("slurm.keep_s")))
-        return World(SlurmCommands(timeout_s=timeout_s), settings, load_rules(), load_model(), history, kept)
+        cluster = cluster or os.environ.get("SBATCH_CLUSTERS")
+        chosen = choose(settings, state / "kept", {**os.environ, **({"SLURM_CLUSTERS": cluster} if cluster else {})})
+        for note in chosen.notes:
+            talk(note)
+        return World(chosen.gateway, settings, load_rules(), load_model(), history, chosen.kept, gateway_why=chosen.why)
     from glaunch.gateways.capture import replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), load_model(), history, None, captured_at_s=taken_at_s(Path(snapshot)))
+    return World(slurm, settings, load_rules(), load_model(), history, None, taken_at_s(Path(snapshot)), f"a capture: {snapshot}")
 
 
 def see(world: World, request: Request | None = None, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -106,6 +126,26 @@ def _topology_name(world: World, request: Request | None, cluster: Cluster) -> s
     return partition_of(asked, world.settings, cluster, caller).topology
 
 
+def contact(world: World) -> "Contact":
+    """All that a plan asks, asked anew, and how that went: `glaunch check`. Raises what asking Slurm raises."""
+    from glaunch.gateways.slurm_native import SlurmNative, by_commands
+    from glaunch.report.contact import contact_of
+
+    began_s = time.perf_counter()
+    cluster, fabric = see(replace(world, kept=None), max_age_s=0)
+    took_s = time.perf_counter() - began_s
+    native = isinstance(world.slurm, SlurmNative)
+    return contact_of(
+        cluster,
+        fabric,
+        gateway="capture" if world.captured else "pyslurm" if native else "commands",
+        why=world.gateway_why,
+        submission="pyslurm" if native and world.settings.text("slurm.submit") == "pyslurm" else "sbatch",
+        by_commands=by_commands(cluster.config) if native else {},
+        took_s=took_s,
+    )
+
+
 def plan(world: World, request: Request, *, when: bool = False, compare: bool = False) -> Plan:
     """The plan of `glaunch plan`: the same decision as `launch`, one step before the world is touched.
 
@@ -129,7 +169,7 @@ def _later(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> Lat
     settings = world.settings.for_partition(decided.partition)
     if partition is None:
         return None
-    held = held_nodes(world.history.submissions(), time.time())
+    held = held_nodes(world.submissions(), time.time())
     sight = Sight(cluster, fabric, partition, world.slurm.occupations(), held, network_of(settings), world.model)
     return look_ahead(decided, settings.text("placement.objective"), sight)
 
@@ -152,11 +192,12 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
-    request = with_inherited(request, os.environ)
+    request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
     public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
 
+    past = () if world.captured else world.submissions()
     anew = False
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
@@ -172,13 +213,37 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
                 folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
                 now_s=cluster.taken_at_s,
                 model=world.model,
-                held=frozenset() if world.captured else held_nodes(world.history.submissions(), time.time()),
+                held=held_nodes(past, time.time()),
+                failed=failed_jobs(past, time.time()),
             )
             return decided, hidden
         except NeverFits:
             if anew or seen.accounting is None:
                 raise
             anew = True  # nobody is refused by a limit that was kept, and may have changed since
+
+
+def _with_ids(world: World, request: Request) -> Request:
+    """The request with the ids of the jobs that its dependency names; only then Slurm is asked for this user's jobs (2 RPCs)."""
+    asked = request.dependency
+    if not asked or not names_in(asked):
+        return request
+    if world.captured:
+        raise UsageError(f"-d {asked} names a job, and a capture has no jobs", hint="name it by an id: -d afterok:12")
+    submissions = [one for one in world.submissions() if one.job_id]
+    launches: dict[str, list[str]] = {}
+    for one in submissions:
+        launches.setdefault(one.launch or one.id, []).append(one.job_id)
+    known = Known(
+        world.slurm.own_jobs(),
+        {one.job_id: tuple(launches[one.launch]) for one in submissions if one.launch},
+        {one.name: _remembered(one) for one in submissions},
+    )
+    return replace(request, dependency=with_ids(asked, known, force=request.force), named_dependency=asked)
+
+
+def _remembered(one: Submission) -> str:
+    return f"{one.job_id} ({one.detail})" if one.detail else one.job_id
 
 
 def _folder(work_dir: str, settings: Settings, name: str, submission_id: str) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from glaunch.hostlist import expand
+from glaunch.job_array import ArrayPart
+from glaunch.placement.health import Penalty
 from glaunch.placement.layout import RankLayout as RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost, OrderRow, Placement
@@ -28,6 +30,8 @@ class Moment:
     """From now, when the last of the jobs on it reaches its time limit."""
     nodes: tuple[str, ...]
     cost: Cost
+    idle_node_s: int = 0
+    """How long its nodes would be kept free until then, all together: those that are free already, and those that come free before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,16 @@ class Launch:
     """How the ranks are started. `argv` is the program as each rank runs it: ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3")."""
 
     form: str
+    """srun, torchrun, mpi, accelerate or exec: `templates/node/form-NAME.sh` does it."""
     argv: tuple[str, ...]
     work_dir: str
-    arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other."""
+    starter: tuple[str, ...] = ()
+    """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
+
+    Where srun or mpirun starts them, the options alone.
+    """
+    mpi: str = ""
+    """For the form mpi: auto, mpirun, or a type that srun --mpi takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +118,8 @@ class Plan:
     """So many pods hold the job's nodes at best, were all of the partition free; 0: not known."""
     on_bad: str = "warn"
     """What the job does when it gets more pods than that: warn, fail, or requeue once."""
+    health: tuple[Penalty, ...] = ()
+    """Free nodes that are taken only where no equally good set has healthier ones."""
     paths: tuple[tuple[str, ...], ...] = ()
     """Each leaf of the partition and the switches above it, up to the root."""
     later: Later | None = None
@@ -115,8 +127,22 @@ class Plan:
     slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+    parts: tuple[ArrayPart, ...] = ()
+    """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
+    part: int = 0
+    """Which of `parts` these directives submit."""
 
     @property
     def listed(self) -> tuple[str, ...]:
         """The nodes that Slurm is asked for by name: the planned ones, of `prefer` their spares too; () where it chooses freely."""
         return next((tuple(expand(option.value)) for option in self.arguments if option.name == "nodelist" and option.value), ())
+
+    @property
+    def offset(self) -> int:
+        """What is to be added to Slurm's array index for the one that was asked for."""
+        return self.parts[self.part].offset if self.parts else 0
+
+    @property
+    def tasks_of_part(self) -> str:
+        """The array's indexes in this submission, as they were asked for; "" where the launch is one submission."""
+        return self.parts[self.part].tasks if self.parts else ""

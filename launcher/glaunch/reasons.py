@@ -19,6 +19,7 @@ REASONS = {
     "QOSMaxJobsPerUserLimit": "you run as many jobs as this QOS allows",
     "PartitionNodeLimit": "more nodes than the partition allows or has",
     "PartitionTimeLimit": "a longer time limit than the partition allows",
+    "PartitionConfig": "asks for more than its partition allows",
     "PartitionDown": "the partition takes no jobs to start now",
     "PartitionInactive": "the partition is closed",
     "ReqNodeNotAvail": "a node that it needs is drained, down or reserved",

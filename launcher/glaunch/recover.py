@@ -14,6 +14,7 @@ from glaunch.errors import SlurmError
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission
 from glaunch.job import Job
+from glaunch.job_array import parse_array
 from glaunch.pin import give_back
 from glaunch.talk import talk
 
@@ -36,15 +37,16 @@ def catch_up(slurm: SlurmCommands, history: History, *, patience_s: float, older
 
 
 def _find_ids(slurm: SlurmCommands, history: History, now_s: float, older_than_s: float) -> None:
-    queue: tuple[Job, ...] | None = None
+    queues: dict[str, tuple[Job, ...]] = {}
     for submission in history.submissions():
         age_s = now_s - submission.created_s
         if submission.state != "intent" or age_s < older_than_s:
             continue
         job_id = _id_on_disk(Path(submission.folder))
         if not job_id:
-            queue = slurm.own_jobs() if queue is None else queue
-            job_id = _id_in(queue, submission.script) or _id_accounted(slurm, submission, now_s)
+            theirs = slurm.on(submission.cluster)
+            queue = queues[submission.cluster] = queues.get(submission.cluster) or theirs.own_jobs()
+            job_id = _id_in(queue, submission.script) or _id_accounted(theirs, submission, now_s)
         if job_id:
             history.note(submission.id, now_s, state="submitted", job_id=job_id)
             talk(f"{submission.name} was submitted as job {job_id}")
@@ -61,7 +63,8 @@ def _give_back_pins(slurm: SlurmCommands, history: History, now_s: float, patien
             history.note(submission.id, now_s, pin="settled")
             continue
         try:
-            pin = give_back(slurm, submission.job_id, slurm.job(submission.job_id), waited_s, patience_s)
+            theirs = slurm.on(submission.cluster)
+            pin = give_back(theirs, submission.job_id, theirs.job(submission.job_id), waited_s, patience_s)
         except SlurmError as error:
             talk(f"the pin of job {submission.job_id} could not be looked at: {error.message}")
             return
@@ -92,9 +95,47 @@ def _id_accounted(slurm: SlurmCommands, submission: Submission, now_s: float) ->
     return re.split(r"[_+]", found.id)[0] if found else ""
 
 
+def find_all(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
+    """All submissions that a word means, oldest first: job ids mean themselves (`12`, `12_3`, `12:15`), a name, a launch's id or no word
+    all parts of a launch."""
+    submissions, word = _on_cluster(submissions, word)
+    usable = [submission for submission in submissions if submission.job_id]
+    ids = [re.split(r"[_+.]", part)[0] for part in (word or "").split(":")]
+    by_id = {submission.job_id: submission for submission in usable}
+    if all(part in by_id for part in ids):
+        return tuple(by_id[part] for part in dict.fromkeys(ids))
+    found = find(submissions, word)
+    if found is None or not found.job_id:
+        return ()
+    if not found.launch or (found.id == word != found.launch):
+        return (found,)
+    return tuple(one for one in usable if one.launch == found.launch)
+
+
+def _on_cluster(submissions: Sequence[Submission], word: str | None) -> tuple[Sequence[Submission], str | None]:
+    """`12;red` is job 12 of those on cluster red."""
+    word, semicolon, cluster = (word or "").partition(";")
+    return ([one for one in submissions if one.cluster == cluster] if semicolon else submissions), word or None
+
+
+def slurms_word(submissions: Sequence[Submission], word: str | None) -> str | None:
+    """`12_1345` as Slurm knows it, `15_345`, where job 12 is the first part of an array and 1345 an index that was asked for; every
+    other word stays as it is."""
+    match = re.fullmatch(r"(\d+)_(\d+)", word or "")
+    first = next((one for one in submissions if match and one.job_id == match[1]), None)
+    if match is None or first is None or first.launch != first.id:
+        return word
+    index = int(match[2])
+    for part in (one for one in submissions if one.launch == first.id and one.job_id):
+        if any(index in run for run in parse_array(part.tasks).runs):
+            return f"{part.job_id}_{index - part.offset}"
+    return word
+
+
 def find(submissions: Sequence[Submission], word: str | None) -> Submission | None:
     """The submission that a word on the command line means: a job id (also of an array task), a submission id, or a name; without a
     word the last one that Slurm took. Of several with one name the newest."""
+    submissions, word = _on_cluster(submissions, word)
     usable = [submission for submission in submissions if submission.job_id]
     if word is None:
         return usable[-1] if usable else None

@@ -33,6 +33,8 @@ class Request:
     reservation: str | None = None
     dependency: str | None = None
     array: str | None = None
+    clusters: str | None = None
+    """The cluster that it goes to, by name; None: the one of this host."""
     tp: int | None = None
     """Ranks of a tensor-parallel group; the next three: pipeline stages, data-parallel ranks, expert-parallel ranks."""
     pp: int | None = None
@@ -44,6 +46,8 @@ class Request:
     """`4` or `4@10:00`: let Slurm wait so long for nodes on so few leaf switches."""
     exclusive: bool = False
     requeue: bool = False
+    max_requeues: int | None = None
+    """So often the job may run again; the run after that ends at once."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()
@@ -54,6 +58,8 @@ class Request:
     """Variables of the caller's environment that said what the line did not: `SBATCH_PARTITION=gpu`."""
     unused: tuple[str, ...] = ()
     """Those that would contradict the plan and are left out of the job's environment."""
+    named_dependency: str = ""
+    """The dependency as it was typed, where it named jobs: `afterok:train`; `dependency` then has their ids."""
 
 
 FIELDS = MappingProxyType(

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from glaunch.settings import Value
 
 FABRIC_CLASSES = ("none", "infiniband", "roce", "slingshot", "efa", "gib", "tcpx", "fastrak", "ethernet")
+LAUNCH_FORMS = ("srun", "torchrun", "mpi", "accelerate", "exec")
 
 TAKES = MappingProxyType(
     {
@@ -70,6 +71,15 @@ _KEYS = (
     Key("python", "path", "python3", "What runs a .py file: a name that the caller's PATH finds, or a path that every node has.",
         per_partition=False),
     Key("sbatch", "table", _EMPTY, "More sbatch options for every job: long name without dashes, value (empty for a switch)."),
+    Key("launch.form", "text", "srun",
+        "What starts the ranks: srun, torchrun or accelerate (one a node), mpi (one MPI job), or exec (the program itself; it runs once).",
+        LAUNCH_FORMS),
+    Key("launch.mpi", "text", "auto",
+        "For mpi: a type of `srun --mpi=list` (pmix, pmi2, cray_shasta, …), mpirun (Open MPI's), or auto: pmix where srun has it, "
+        "else mpirun, else pmi2."),
+    Key("launch.options", "words", (),
+        "More options for what starts the ranks (srun, torchrun, mpirun or accelerate), word by word: [--cpu-bind=cores]."),
+    Key("launch.max_restarts", "number", 0, "For torchrun: how often ranks are started again after one of them failed.", most=1000),
     Key("rundir.path", "path", "glaunch-jobs", "Where the folders of jobs are made; relative: below the submit folder. Nodes must see it.",
         per_partition=False),
     Key("rundir.shared", "paths", (), "Paths that every node sees: no warning below them.",
@@ -90,6 +100,8 @@ _KEYS = (
     Key("placement.objective", "text", "hops",
         "What makes nodes good: hops (near each other, pair by pair), ring (neighbours in a ring), spread (fewest pods, then leaves).",
         ("hops", "ring", "spread")),
+    Key("placement.penalties", "table", _EMPTY,
+        "Nodes to leave alone among equals: `HOSTLIST: points`, or `HOSTLIST: {value: points, reason: …}`; null takes a line back."),
     Key("placement.on_bad", "text", "warn",
         "What a job does in more pods than its size needs: warn, fail, or requeue (back to the queue, once, unless pinned).",
         ("warn", "fail", "requeue")),
@@ -125,6 +137,12 @@ _KEYS = (
     Key("follow.poll_s", "number", 10, "How often Slurm is asked about a job that is followed, at first.", least=2, most=3600),
     Key("follow.max_poll_s", "number", 60, "The longest pause between two questions, after backing off.", least=10, most=3600),
     Key("slurm.timeout_s", "number", 20, "How long one Slurm command may take.", least=1, most=600, per_partition=False),
+    Key("slurm.gateway", "text", "auto",
+        "auto (pyslurm where it is installed and made for this Slurm, else Slurm's commands), pyslurm or commands; see gateway.md.",
+        ("auto", "pyslurm", "commands"), per_partition=False),
+    Key("slurm.submit", "text", "sbatch",
+        "sbatch, or pyslurm: then cli_filter plugins and SPANK options do not see the job, and each submission says so.",
+        ("sbatch", "pyslurm"), per_partition=False),
     Key("slurm.keep_s", "number", 3600, "How long answers about configuration, partitions and topology are kept; never node states.",
         most=86400, per_partition=False),
 )

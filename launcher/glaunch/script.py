@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
-from glaunch.plan import Plan
+from glaunch.job_array import parse_array
+from glaunch.plan import Launch, Plan
+from glaunch.schema import LAUNCH_FORMS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -77,12 +79,14 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             planned_leaves=plan.placement.cost.leaves if plan.placement else 0,
             fewest_pods=plan.fewest_pods,
             on_bad=plan.on_bad,
+            max_requeues=plan.request.max_requeues or 0,
             variables=plan.environment.variables,
             kept=plan.environment.kept,
             unset=plan.environment.unset,
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
-            form="planned" if plan.launch.arranged and plan.order else "slurm",
+            launch=plan.launch,
+            form="planned" if plan.order else "slurm",
             before_limit_s=gathering.before_limit_s,
             gather_s=gathering.timeout_s,
             cap_bytes=gathering.cap_bytes,
@@ -91,10 +95,9 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
         )
     )
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
-    node_files = tuple(sorted((path, body) for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh")))
     switches = "".join("\t".join(path) + "\n" for path in plan.paths)
     tables = (("order.tsv", order), ("switches.tsv", switches))
-    return Script((*node_files, ("command.sh", _command(plan)), *tables, ("job.sbatch", text)))
+    return Script((*_node_files(plan.launch, templates), *_commands(plan), *tables, ("job.sbatch", text)))
 
 
 def quote(text: str) -> str:
@@ -102,10 +105,45 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def _command(plan: Plan) -> str:
-    """The program as a file that task.sh reads: srun never sees it, so a lone `:` starts no second job."""
-    words = "".join(f" \\\n    {_shell(word)}" for word in plan.launch.argv)
-    return f"# What every rank runs, word by word, and where.\ngl_work_dir={_shell(plan.launch.work_dir)}\nset --{words}\n"
+def _node_files(launch: Launch, templates: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What runs on the nodes, as it is. Of the launch forms only this one's, under a name that all of them have."""
+    forms = {f"node/form-{name}.sh": name for name in LAUNCH_FORMS}
+    files = {path: body for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh") and path not in forms}
+    files["node/form.sh"] = templates[f"node/form-{launch.form}.sh"]
+    return tuple(sorted(files.items()))
+
+
+def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """The program as a file that task.sh reads, and what starts a node's ranks as one for agent.sh.
+
+    Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
+    """
+    launch = plan.launch
+    what = "What runs, once" if launch.form == "exec" else "What every rank runs"
+    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}{_indexes(plan)}"
+    starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"
+    return (("command.sh", program), ("starter.sh", starter))
+
+
+def _words(argv: tuple[str, ...]) -> str:
+    return "set --" + "".join(f" \\\n    {_shell(word)}" for word in argv) + "\n"
+
+
+def _indexes(plan: Plan) -> str:
+    """Of an array that is several submissions: the program sees the index, and the array, that were asked for; glaunch's own steps and
+    Slurm's commands keep Slurm's."""
+    if not plan.parts or not plan.request.array:
+        return ""
+    array = parse_array(plan.request.array)
+    whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
+    lines = [
+        "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
+        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
+        "fi",
+    ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _check(plan: Plan, gathering: Gathering) -> None:

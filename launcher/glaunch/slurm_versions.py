@@ -69,11 +69,23 @@ MAKES_OUTPUT_FOLDERS = Change(
     "job.sbatch looks for its own files first and ends with 73, which is told as before: its first node cannot see the folder (GL207)",
     "tried: 22.05.8 ends such a job with 0:53, 24.11.5 starts it",
 )
+SHOWS_SCRIPTS_ALONE = Change(
+    (24, 11),
+    "squeue and scontrol show the path of a job's script without its arguments",
+    "a submission is found again by the path alone, which no two share",
+    "tried: 22.05.8 shows them, 24.11.5 does not",
+)
 TOPOLOGY_YAML = Change(
     (25, 5),
     "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
     "topo check reads the file that counts and tells of the other one (GL432)",
     "topology.yaml(5); CHANGELOG/slurm-25.05.md",
+)
+TOPOLOGIES_BY_NAME = Change(
+    (25, 5),
+    "the word after `scontrol show topology` names a topology, no node or switch; for an unknown one nothing is printed, with exit code 0",
+    "it is asked for all of the topology, on every version",
+    "tried: 24.11.5 takes a node's name, 26.05.5 node=NAME; scontrol(1) of 25.05",
 )
 UNFILLED_BLOCKS = Change(
     (25, 5),
@@ -99,6 +111,12 @@ NO_ARBITRARY_IN_BLOCKS = Change(
     "nothing: on every version the step alone is asked for the order of the ranks",
     "tried on 24.11.5 and 26.05.5",
 )
+EXCLUSIVE_APART = Change(
+    (26, 5),
+    "scontrol writes a partition of whole nodes as Exclusive=NODE (or TOPO) OverSubscribe=NO; before: OverSubscribe=EXCLUSIVE",
+    "both are read as a partition of whole nodes",
+    "tried on 26.05.5",
+)
 
 CHANGES = (
     LISTS_SPARES,
@@ -106,10 +124,13 @@ CHANGES = (
     SEGMENTS,
     REFUSES_TOO_MANY_NODES,
     MAKES_OUTPUT_FOLDERS,
+    SHOWS_SCRIPTS_ALONE,
     TOPOLOGY_YAML,
+    TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
     RANKS_FOLLOW_SWITCHES,
     LISTS_SEGMENTS,
     NO_ARBITRARY_IN_BLOCKS,
+    EXCLUSIVE_APART,
 )
 """By version."""

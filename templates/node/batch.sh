@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -15,6 +15,10 @@ stop() {
 
 # A caller may have had no PATH. The shell then has one of its own, which no step sees: it would not find sh.
 export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"
+
+# The launch form: how the ranks are started, and what each node then does
+# shellcheck source=/dev/null
+. "$gl_folder/node/form.sh"
 
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
 
@@ -119,6 +123,9 @@ back_to_queue() { # [here]
 slurm_order() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
+    gl_most=$gl_per_node
+    [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
+    sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
     [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
     # shellcheck disable=SC2016 # for the shell over there
     each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
@@ -138,6 +145,8 @@ probe() {
 
 # The step goes out in the ranks' order, so it also shows whether Slurm takes one.
 look_at_nodes() {
+    gl_speak=$gl_tasks # so many say where they run
+    form_ready
     if [ "$gl_form" = planned ]; then
         gl_host_file=$gl_attempt/ordered
         probe
@@ -199,22 +208,38 @@ find_port() { # TRY
     export MASTER_PORT="${gl_answer%% *}" MASTER_ADDR="${gl_answer#* }"
 }
 
-# SLURM_HOSTFILE is for this one srun only; its file names one host a rank. The files are named from where srun stands, so that
-# a "%" or a backslash in the folder's name is not taken for a pattern.
-start() {
+# What a form starts the ranks with; both become srun. SLURM_HOSTFILE is for this one srun only; its file names one host a task. The output's
+# files are named from where srun stands, so that a "%" or a backslash in the folder's name is not taken for a pattern.
+ranks_step() { # [OPTION…] COMMAND…: one task a rank
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
-        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"}
+        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} "$@"
+    cd "$gl_attempt" || exit 1
+    if [ "$gl_form" = planned ]; then
+        unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
+        export SLURM_HOSTFILE="$gl_attempt/hosts"
+        exec srun --distribution=arbitrary "$@"
+    fi
+    [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- --ntasks-per-node="$gl_per_node" "$@" # else Slurm spreads them itself
+    exec srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
+}
+
+# Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
+# ranks, whoever starts those.
+agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log "$@"
+    cd "$gl_attempt" || exit 1
+    if [ "$gl_form" = planned ]; then
+        export SLURM_HOSTFILE="$gl_attempt/ordered"
+        exec srun --distribution=arbitrary "$@"
+    fi
+    exec srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+}
+
+start() {
     (
         trap - EXIT
-        cd "$gl_attempt" || exit 1
-        if [ "$gl_form" = planned ]; then
-            unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
-            export SLURM_HOSTFILE="$gl_attempt/hosts"
-            exec srun "$@" --distribution=arbitrary sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
-        fi
-        [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- "$@" --ntasks-per-node="$gl_per_node" # else Slurm spreads them itself
-        exec srun "$@" --distribution=block ${gl_among:+"--nodelist=$gl_among"} \
-            sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
+        form_start
     ) &
     gl_main=$!
 }
@@ -222,7 +247,7 @@ start() {
 audit() { # TRY: what the report compares with the plan
     printf '{"schema": "glaunch.audit/1", "order": "%s", "first": "%s", "master": "%s", "port": %d, "try": %d, "tasks": %d, "nodes": %d, ' \
         "$gl_form" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
-    printf '"log_dir": "%s", "began_s": %d}\n' "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
+    printf '"how": "%s", "log_dir": "%s", "began_s": %d}\n' "$gl_how" "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
 }
 
 # Sets $gl_code. A rank 0 that cannot bind its port at the start is tried again with another, twice.
@@ -234,7 +259,7 @@ run_ranks() {
         gl_offset=$(wc -c <"$gl_attempt/out/$gl_first.log" || echo 0)
         gl_started_s=$(date +%s)
         start
-        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" >/dev/null 2>&1 &
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_speak" "$gl_first" "$((gl_offset))" "$gl_main" "$gl_start_s" >/dev/null 2>&1 &
         gl_watcher=$!
         while :; do # a signal ends the wait, not the ranks
             wait "$gl_main"
@@ -247,10 +272,10 @@ run_ranks() {
         if [ "$gl_code" -eq 143 ] && [ -z "$gl_told" ]; then sleep 1; fi
         if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
         [ $(($(date +%s) - gl_started_s)) -le $((gl_start_s + 30)) ] || break
-        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_tasks" "$gl_first" "$((gl_offset))" || break
+        sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_speak" "$gl_first" "$((gl_offset))" || break
         gl_try=$((gl_try + 1))
         say "port $MASTER_PORT was taken on $gl_first in the meantime; once more with another"
-        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d"
+        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken"
         mkdir "$gl_attempt/ranks.d"
     done
 }
@@ -272,7 +297,7 @@ finish() {
     trap '' HUP INT TERM USR1 USR2
     for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
-    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "$gl_tasks"
+    sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known
     if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell
         awk -v host="${SLURMD_NODENAME-}" 'index($0, "{\"host\": \"" host "\",") { found = 1 } END { exit !found }' "$gl_attempt/manifest.jsonl" ||

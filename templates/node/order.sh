@@ -53,13 +53,7 @@ located | left_over 4 "$leaf_group" |
 unknown=$(awk -F '\t' 'NR == FNR { known[$1]; next } !($1 in known) { n++ } END { print n + 0 }' "$order" "$attempt/ordered.part")
 [ "$unknown" -eq 0 ] || say "$unknown of the granted nodes are not in the plan's order; they come last"
 
-awk -v tasks="$tasks" -v per_node="$per_node" -v nodes="$nodes" '
-    BEGIN { even = tasks <= per_node * (nodes - 1) }
-    {
-        here = even ? int(tasks / (nodes - NR + 1) + 0.999999) : per_node
-        for (i = 0; i < here && tasks > 0; i++) { print; tasks-- }
-    }
-' "$attempt/ordered.part" >"$attempt/hosts.part"
+sh "${0%/*}/spread.sh" "$attempt/ordered.part" "$tasks" "$per_node" >"$attempt/hosts.part"
 lines=$(wc -l <"$attempt/hosts.part")
 [ "$lines" -eq "$tasks" ] || no_order "$((lines)) places for $tasks ranks ($nodes nodes, $per_node a node)"
 mv "$attempt/ordered.part" "$attempt/ordered" || no_order "cannot write in $attempt"

@@ -14,25 +14,46 @@ told() {
 # in a subshell: a redirection that fails ends the whole shell where the command is ":"
 (: >>"$attempt/out/$host.log") 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
 [ -r "$folder/command.sh" ] || told 73 "cannot read $folder/command.sh"
+
+# Ends with 126 or 127 where a program is not there, or what runs it is not.
+there() { # PROGRAM
+    program=$(command -v "$1") || told 127 "$1: not found"
+    case $program in
+    */*) [ -x "$program" ] || told 126 "$1: may not be executed" ;;
+    *) return ;; # something that the shell itself has; exec will look once more
+    esac
+    # A script whose first line names an interpreter needs that too: without it the message would blame the script
+    first=$(head -c 256 "$program" 2>/dev/null | LC_ALL=C tr -d '\000' | head -n 1)
+    case $first in
+    '#!'*)
+        # shellcheck disable=SC2086 # the words of the line are wanted: interpreter, argument
+        set -f && set -- ${first#'#!'} && set +f
+        [ -x "${1-}" ] || told 127 "${1-}: not found, and $program is run by it"
+        if [ "${1##*/}" = env ] && [ $# -eq 2 ]; then
+            command -v "$2" >/dev/null || told 127 "$2: not found, and $program is run by it"
+        fi
+        ;;
+    esac
+}
+
+# For forms: what starts the ranks of a node, and where that is "python -m …", the Python package that it belongs to.
+# shellcheck disable=SC2317 # called by the form
+starter_there() { # PACKAGE
+    package=$1
+    # shellcheck source=/dev/null
+    . "$folder/starter.sh"
+    there "$1"
+    if [ "${2-}" = -m ]; then
+        "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(sys.argv[1]) is None)' "$package" 2>/dev/null ||
+            told 127 "$1 has no package $package"
+    fi
+}
+
 # shellcheck source=/dev/null
 . "$folder/command.sh"
 cd "${gl_work_dir:-.}" 2>/dev/null || told 72 "the working folder $gl_work_dir is not there"
-
-program=$(command -v "$1") || told 127 "$1: not found"
-case $program in
-*/*) [ -x "$program" ] || told 126 "$1: may not be executed" ;;
-*) exit 0 ;; # something that the shell itself has; exec will look once more
-esac
-# A script whose first line names an interpreter needs that too: without it the message would blame the script
-first=$(head -c 256 "$program" 2>/dev/null | LC_ALL=C tr -d '\000' | head -n 1)
-case $first in
-'#!'*)
-    # shellcheck disable=SC2086 # the words of the line are wanted: interpreter, argument
-    set -f && set -- ${first#'#!'} && set +f
-    [ -x "${1-}" ] || told 127 "${1-}: not found, and $program is run by it"
-    if [ "${1##*/}" = env ] && [ $# -eq 2 ]; then
-        command -v "$2" >/dev/null || told 127 "$2: not found, and $program is run by it"
-    fi
-    ;;
-esac
+there "$1"
+# shellcheck source=/dev/null
+. "$folder/node/form.sh"
+form_needs
 exit 0

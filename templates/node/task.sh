@@ -1,26 +1,57 @@
-# task.sh ATTEMPT FOLDER: what srun starts for every rank; becomes the user's program
+# task.sh ATTEMPT FOLDER: what starts as every rank, whoever starts it (srun, torchrun, mpirun, …); becomes the user's program
 #
-# Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK (MASTER_ADDR, MASTER_PORT, GLAUNCH_LOG_DIR come from the job's script),
-# makes the log folder on this node and records which rank this is on which host.
+# The form tells which rank this is and sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and NODE_RANK where its own starter does not
+# (MASTER_ADDR, MASTER_PORT, GLAUNCH_LOG_DIR come from the job's script). Makes the log folder on this node and records which rank this is
+# on which host.
+# shellcheck disable=SC2154 # gl_rank and gl_local come from the form
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
 
-RANK=$SLURM_PROCID WORLD_SIZE=${SLURM_STEP_NUM_TASKS:-$SLURM_NTASKS} LOCAL_RANK=$SLURM_LOCALID
-# SLURM_NODEID counts nodes by name; ranks follow the order of the plan, so this node's number is its line in it
-NODE_RANK=$(awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered")
-# "8(x7),4": the ranks of each node, by SLURM_NODEID
-LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | awk -v node="$SLURM_NODEID" '{
-    parts = split($0, part, ",")
-    for (i = 1; i <= parts; i++) {
-        times = 1
-        if (split(part[i], word, /[(x)]+/) > 1) times = word[2]
-        if (node < times) { print word[1] + 0; exit }
-        node -= times
-    }
-}')
-export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
+# For forms: this node's place in the ranks' order. SLURM_NODEID counts nodes by name, so it is the line in the order that counts.
+node_rank() { awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered"; }
+
+# For forms whose ranks are srun's own tasks.
+slurm_rank() {
+    RANK=$SLURM_PROCID WORLD_SIZE=${SLURM_STEP_NUM_TASKS:-$SLURM_NTASKS} LOCAL_RANK=$SLURM_LOCALID NODE_RANK=$(node_rank)
+    # "8(x7),4": the ranks of each node, by SLURM_NODEID
+    LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | awk -v node="$SLURM_NODEID" '{
+        parts = split($0, part, ",")
+        for (i = 1; i <= parts; i++) {
+            times = 1
+            if (split(part[i], word, /[(x)]+/) > 1) times = word[2]
+            if (node < times) { print word[1] + 0; exit }
+            node -= times
+        }
+    }')
+    gl_rank=$RANK gl_local=$LOCAL_RANK
+    export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
+    # The names by which programs for DeepSpeed's own launcher know the same
+    export CROSS_RANK="$NODE_RANK" CROSS_SIZE="${SLURM_STEP_NUM_NODES:-$SLURM_NNODES}" LOCAL_SIZE="$LOCAL_WORLD_SIZE"
+}
+
+# shellcheck source=/dev/null
+. "$gl_folder/node/form.sh"
+form_rank
+
+# srun labels each line with its rank; where another starts the ranks, this does it, into the same file
+if [ -n "${gl_label-}" ]; then
+    if [ -n "${gl_agent_dir-}" ]; then
+        gl_reset=--default-signal=HUP,QUIT,USR1,USR2,ALRM # agent.sh keeps them from the starter
+        gl_pipe=$gl_agent_dir/pipe.$gl_local.$$
+        echo "$$" >"$gl_agent_dir/rank.$gl_local" # for signals
+        unset gl_agent_dir
+    else
+        gl_pipe=$(mktemp -d "${TMPDIR:-/tmp}/glaunch-rank.XXXXXXXX")/pipe
+    fi
+    if mkfifo -m 600 "$gl_pipe"; then
+        # Not a child: the program waits for its own children only. It holds on to the output that the starter gave this rank, and a starter
+        # waits for the end of that: so no last word is lost.
+        (sh "$gl_folder/node/label.sh" "$gl_rank" "$gl_pipe" "$gl_attempt/out/$gl_host.log" &)
+        exec >"$gl_pipe" 2>&1
+    fi
+fi
 
 # One speaks for the node, or every line would come once a rank
-say() { [ "$LOCAL_RANK" != 0 ] || printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
+say() { [ "$gl_local" != 0 ] || printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 
 # The log folder lies in a place where all users may write, so a folder that is there already must be this user's and closed to
 # others. The program runs without it rather than into a stranger's.
@@ -43,11 +74,15 @@ if [ -n "${GLAUNCH_LOG_DIR-}" ]; then
     esac
 fi
 
-# The same process id after exec: a rank can be found again by it
-printf '%s\t%s\t%s\t%s\n' "$RANK" "$gl_host" "$LOCAL_RANK" "$$" >>"$gl_attempt/ranks.d/$gl_host" || say "rank $RANK is not in the rank map"
+# The same process id after exec: a rank can be found again by it. One that its starter starts again stands there already.
+if [ "${TORCHELASTIC_RESTART_COUNT:-0}" -eq 0 ]; then
+    printf '%s\t%s\t%s\t%s\n' "$gl_rank" "$gl_host" "$gl_local" "$$" >>"$gl_attempt/ranks.d/$gl_host" || say "rank $gl_rank is not in the rank map"
+fi
 
 # The program and its arguments stand in a file, not on srun's command line: srun takes a lone ":" for the start of another job
 # shellcheck source=/dev/null
 . "$gl_folder/command.sh"
 cd "${gl_work_dir:-.}" || exit 72
+# Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
+if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi
 exec "$@"

@@ -7,6 +7,7 @@ import pytest
 from glaunch.diagnosis.diagnose import diagnose
 from glaunch.diagnosis.facts import JobFacts, TextFile
 from glaunch.diagnosis.failures import first_failure
+from glaunch.diagnosis.faulty import faulty_nodes
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
 from glaunch.job import Job
@@ -308,3 +309,22 @@ def test_no_finding_without_its_line() -> None:
 
 def test_a_job_that_waits_has_no_findings() -> None:
     assert diagnose(JobFacts(Job("1", "PENDING", "Resources"))) == ()
+
+
+ALL_CANNOT = "glaunch: n004: cannot write\nglaunch: n005: cannot write\n"
+
+
+@pytest.mark.parametrize(
+    ("facts", "blamed"),
+    [
+        (failed("srun: error: Node failure on n005\n", "NODE_FAIL", granted=("n004", "n005")), ("n005",)),
+        (failed("srun: error: Node failure on n[004-005]\n", "NODE_FAIL", granted=("n004", "n005")), ("n004", "n005")),
+        (failed("srun: error: Node failure on n009\n", "NODE_FAIL", granted=("n003", "n004")), ()),  # not of this job
+        (failed("slurmstepd-n004: error: *** JOB 7 ON n004 CANCELLED AT x DUE TO NODE FAILURE ***\n", granted=("n003", "n004")), ()),
+        (failed("glaunch: n004: cannot write\nglaunch: no rank was started\n", ranks=(), granted=("n004", "n005")), ("n004",)),
+        (failed(f"{ALL_CANNOT}glaunch: no rank was started\n", ranks=(), granted=("n004", "n005")), ()),  # its folder, more likely
+        (failed("glaunch: n004: python3: not found\nglaunch: no rank was started\n", ranks=(), granted=("n004", "n005")), ()),
+    ],
+)
+def test_which_nodes_are_to_blame(facts: JobFacts, blamed: tuple[str, ...]) -> None:
+    assert faulty_nodes(diagnose(facts), facts.granted) == blamed

@@ -1,7 +1,11 @@
-"""A sandbox with accounting for the gateway's tests, used as the plain users ada and bob; RPCs are counted as root."""
+"""A sandbox with accounting for the gateways' tests, used as the plain users ada and bob; RPCs are counted as root.
+
+`live` is one Slurm behind each gateway in turn: its commands, and pyslurm where that is installed.
+"""
 
 import os
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +16,7 @@ import pytest
 
 from glaunch.gateways.process import Completed, Run, Surroundings, run
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.gateways.slurm_native import PROGRAM, SlurmNative
 from glaunch.sandbox.box import Sandbox
 
 PASSED_ON = ("LC_ALL", "SLURM_", "SQUEUE_", "SINFO_", "SACCT_", "SBATCH_", "GLAUNCH_")
@@ -26,6 +31,8 @@ class Live:
     """A real Slurm, and what a test does with it."""
 
     sandbox: Sandbox
+    kind: str = "commands"
+    """commands or pyslurm: the gateway that `gateway` gives."""
 
     def surround(self, user: str = "ada") -> Callable[[Surroundings], Run]:
         """The seam: every command runs on the sandbox's login host as `user`, in the folder and with the Slurm variables asked for."""
@@ -42,9 +49,26 @@ class Live:
 
         return surround
 
-    def gateway(self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 20) -> SlurmCommands:
-        """The gateway as `user` has it on the login host."""
-        return SlurmCommands(environ=environ or {}, surround=self.surround(user), timeout_s=timeout_s)
+    def gateway(
+        self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 20, submits: bool = False
+    ) -> SlurmCommands:
+        """The gateway as `user` has it on the login host; what pyslurm cannot do there is an error, not a reason to ask the commands."""
+        if self.kind == "commands":
+            return SlurmCommands(environ=environ or {}, surround=self.surround(user), timeout_s=timeout_s)
+
+        def say(line: str) -> None:
+            assert "do not see this job" in line, line
+
+        program = self.sandbox.argv([sys.executable, str(PROGRAM)], user)
+        return SlurmNative(
+            fall_back=False,
+            say=say,
+            submits=submits,
+            program=program,
+            environ=environ or {},
+            surround=self.surround(user),
+            timeout_s=timeout_s,
+        )
 
     def ask(self, *argv: str, user: str = "root") -> str:
         """What a command inside prints; it must succeed."""
@@ -81,7 +105,17 @@ class Live:
             time.sleep(0.1)
 
 
+PYSLURM = pytest.param("pyslurm", marks=pytest.mark.needs_pyslurm)
+GATEWAYS = ("commands", PYSLURM)
+
+
 @pytest.fixture(scope="session")
-def live(sandboxes: Callable[..., Sandbox]) -> Live:
+def accounting_box(sandboxes: Callable[..., Sandbox]) -> Sandbox:
     """One cluster of 8 nodes with 8 h100 each, on three tiers, with accounting, for all tests of this folder."""
-    return Live(sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True))
+    return sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True)
+
+
+@pytest.fixture(scope="session", params=GATEWAYS)
+def live(request: pytest.FixtureRequest, accounting_box: Sandbox) -> Live:
+    """That cluster behind each gateway."""
+    return Live(accounting_box, request.param)

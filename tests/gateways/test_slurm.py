@@ -105,7 +105,6 @@ def test_environments() -> None:
     assert set(submitting_environment(users)) == {
         "PATH",
         "SLURM_CONF",
-        "SLURM_CLUSTERS",
         "SQUEUE_FORMAT",
         "SINFO_FORMAT",
         "LC_ALL",

@@ -44,6 +44,9 @@ class Jobs:
         more: Sequence[Option] = (),
         variables: Sequence[Variable] = (),
         work_dir: str = "/home/ada",
+        form: str = "srun",
+        options: Sequence[str] = (),
+        mpi: str = "auto",
     ) -> Path:
         """Write a submission's folder as glaunch does; its path out here."""
         name = name or f"job{next(self.number)}"
@@ -57,6 +60,9 @@ class Jobs:
             more=more,
             variables=variables,
             work_dir=work_dir,
+            form=form,
+            options=options,
+            mpi=mpi,
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})
@@ -87,10 +93,10 @@ class Jobs:
         self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]
 
-    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0) -> None:
-        """Wait until a file of the submission holds a text."""
+    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0, count: int = 1) -> None:
+        """Wait until so many files of the submission hold a text."""
         deadline = time.monotonic() + timeout_s
-        while not any(text in path.read_text(errors="replace") for path in folder.glob(pattern)):
+        while sum(text in path.read_text(errors="replace") for path in folder.glob(pattern)) < count:
             assert time.monotonic() < deadline, f"{pattern} never said {text!r}:\n{self.log(folder)}"
             time.sleep(0.1)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -46,8 +47,9 @@ def programs(folder: Path, **texts: str) -> dict[str, str]:
 def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An attempt's folder, also with a name that bites."""
     folder: Path = tmp_path / str(request.param) / "7.0.0"
-    for part in ("out", "logs", "ranks.d"):
+    for part in ("out", "logs", "ranks.d", "node"):
         (folder / part).mkdir(parents=True)
+    shutil.copy(NODE / "form-srun.sh", folder / "node" / "form.sh")
     return folder
 
 
@@ -368,7 +370,7 @@ def test_ranks_are_put_together_when_all_have_spoken(attempt: Path) -> None:
     (attempt / "ranks.d" / "n001").write_text("2\tn001\t0\t12\n")
     assert sh("ranks.sh", attempt, 3, "all").returncode == 0
     assert (attempt / "ranks.tsv").read_text() == "0\tn002\t0\t10\n1\tn002\t1\t11\n2\tn001\t0\t12\n"
-    assert sorted(path.name for path in attempt.iterdir()) == ["logs", "ordered", "out", "ranks.tsv"]
+    assert sorted(path.name for path in attempt.iterdir()) == ["logs", "node", "ordered", "out", "ranks.tsv"]
 
 
 def test_at_the_end_ranks_are_taken_as_they_are(attempt: Path) -> None:

@@ -8,6 +8,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from tests.greedy import COUNTER_EXAMPLES, free_in, just_large_enough
 
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric, build_fabric, flat_fabric, synthetic
@@ -268,6 +269,25 @@ def test_where_greedy_choices_go_wrong(pods: list[list[int]], n: int, greedy: li
     worse = cost_of(fabric, greedy)
     assert worse is not None
     assert worse.hops > hops
+
+
+def test_every_counter_example_has_its_proven_optimum() -> None:
+    """The ones that real controllers are asked about (tests/cluster/test_choice.py): hops, pods."""
+    found = {}
+    for name, example in COUNTER_EXAMPLES.items():
+        fabric = just_large_enough(example.pods)
+        free = free_in(fabric, example.pods)
+        placement = place(fabric, Candidates(free, (1,) * len(free)), example.n)
+        assert placement is not None
+        assert placement.optimal
+        found[name] = (placement.cost.hops, placement.cost.pods)
+    assert found == {
+        "leaves-its-pod": (18, 1),
+        "pod-after-pod": (183, 2),
+        "one-after-one": (26, 2),
+        "tightest-pod": (11, 2),
+        "lowest-switch": (180, 2),
+    }
 
 
 def test_pods_are_not_visited_in_turn_when_none_fits_the_rest() -> None:

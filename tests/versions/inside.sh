@@ -29,6 +29,6 @@ cd "$root"
 pivot_root . run/old
 cd /src/glaunch
 umount -l /run/old
-env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb CI="${CI-}" "$@"
+env -i --default-signal=INT,QUIT PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb CI="${CI-}" "$@"
 exit $? # no exec: this shell is the first process, and reaps what others leave behind
 ' inside "$root" "$checkout" "$shared" "$@"

@@ -21,7 +21,7 @@ for_pyslurm=()
 [ "$version" != 26.05 ] || for_pyslurm=(libslurm-dev gcc libc6-dev python3-dev python3-wheel cython3)
 
 { : >&3; } 2>/dev/null || exec 3>&1
-say() { printf '%s: %s (%d s)\n' "$version" "$*" "$SECONDS" >&3; } # to those who wait; all the rest is for when it fails
+say() { printf '%s (%d s)\n' "$*" "$SECONDS" >&3; } # to those who wait; all the rest is for when it fails
 
 mirror() { # the one that apt is set to
     local codename

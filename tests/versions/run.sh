@@ -6,8 +6,8 @@
 #   check_root.py   the other way in: `glaunch sandbox up --slurm-root` from this machine's own Python
 #   pyslurm-on-26.05/   headers with which pyslurm 25.11, the newest on PyPI, builds for Slurm 26.05
 #
-# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. While the tests of one
-# version run, the next root is made. Killed at any moment it leaves no mount and no process, only that folder.
+# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. The versions
+# go side by side. Killed at any moment it leaves no mount and no process, only that folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${VERSIONS_DIR:-/var/cache/glaunch}
@@ -35,35 +35,43 @@ root_of() {
     printf '%s/slurm-%s-%s\n' "$cache" "$1" "$(cat "${parts[@]}" | sha256sum | cut -c 1-12)"
 }
 
-# build VERSION: its root, unless it is there; those of older recipes go, but for one in which somebody's tests run.
+# build VERSION: its root, unless it is there; those of older recipes go, but for one that somebody uses. From then on it is in use (8).
 build() {
-    local root old
+    local root lock
     root=$(root_of "$1")
-    for old in "$cache/slurm-$1"-????????????; do
-        [ ! -d "$old" ] || [ "$old" = "$root" ] || flock --nonblock "$old.lock" rm -rf --one-file-system "$old" "$old.log" "$old.lock" || :
+    for lock in "$cache/slurm-$1"-*.lock; do
+        [ ! -e "$lock" ] || [ "$lock" = "$root.lock" ] ||
+            flock --nonblock "$lock" rm -rf --one-file-system "${lock%.lock}" "${lock%.lock}.new" "${lock%.lock}.log" "$lock" || :
     done
     exec 8>"$root.lock"
     flock 8
-    [ ! -d "$root" ] || return 0
-    rm -rf --one-file-system "$root.new"
-    if ! unshare --mount "$here/root.sh" "$1" "$root.new" 3>&1 >"$root.log" 2>&1 8>&-; then
-        tail -n 20 "$root.log" >&2
-        echo "run.sh: no root for Slurm $1; all that was said is in $root.log" >&2
-        return 1
+    if [ ! -d "$root" ]; then
+        rm -rf --one-file-system "$root.new"
+        if ! unshare --mount "$here/root.sh" "$1" "$root.new" 3>&1 >"$root.log" 2>&1 8>&-; then
+            tail -n 20 "$root.log"
+            echo "no root for Slurm $1; all that was said is in $root.log"
+            return 1
+        fi
+        mv "$root.new" "$root"
     fi
-    mv "$root.new" "$root"
+    flock --shared 8
 }
 
-# try VERSION WORDS...: the tests on it.
+# try VERSION WORDS...: the tests on it; on the newest, with the newest Python, those without a Slurm too.
 try() {
-    local root began=$SECONDS code=0
-    root=$(root_of "$1")
-    echo "== Slurm $1, $(readlink "$root/usr/bin/python3")"
+    local root version=$1 began=$SECONDS
+    root=$(root_of "$version")
+    shift
+    if [ $# = 0 ]; then
+        set -- -m "slurm or sshd"
+        # without a repository and shellcheck, of which this machine's own tests make use
+        [ "$version" != 26.05 ] || set -- -m "not browser and not ibsim" -k "not shellcheck" --ignore=tests/test_wheel.py --ignore=tests/versions
+    fi
+    echo "its tests begin, on $(readlink "$root/usr/bin/python3")"
     # shellcheck disable=SC2016
-    flock --shared "$root.lock" timeout --foreground -k 10 "$LIMIT_S" "$here/inside.sh" "$root" \
-        sh -c 'python3 -m compileall -q launcher tests && exec python3 -m pytest -q -rsfE -p no:cacheprovider "$@"' pytest "${@:2}" || code=$?
-    echo "== Slurm $1: $([ $code = 0 ] && echo "all well" || echo "failed"), $((SECONDS - began)) s"
-    return $code
+    timeout --foreground -k 10 "$LIMIT_S" "$here/inside.sh" "$root" \
+        sh -c 'python3 -m compileall -q launcher tests && exec python3 -m pytest -q -rsfE -p no:cacheprovider "$@"' pytest "$@"
+    echo "all well ($((SECONDS - began)) s)"
 }
 
 # from_outside: one launch in each root, by this checkout's own Python (PYTHON).
@@ -71,22 +79,18 @@ from_outside() {
     local version
     export ROOTS=''
     for version in "${versions[@]}"; do ROOTS+="$version $(root_of "$version")"$'\n'; done
-    echo "== glaunch sandbox up --slurm-root"
+    echo "glaunch sandbox up --slurm-root"
     PYTHONPATH=$here/../../launcher "${PYTHON:-python3}" -m pytest -q -rsfE -p no:cacheprovider "$here/check_root.py"
 }
 
-[ $# -gt 0 ] || set -- -m "slurm or sshd"
+# Side by side: the tests wait more than they compute, and pass on a busy machine.
 failed=()
-(build "${versions[0]}") &
-for ((at = 0; at < ${#versions[@]}; at++)); do
-    version=${versions[at]}
-    made=0
-    wait $! || made=$?
-    [ $((at + 1)) = ${#versions[@]} ] || (build "${versions[at + 1]}") &
-    [ $made = 0 ] && try "$version" "$@" || failed+=("$version")
+declare -A job
+for version in "${versions[@]}"; do
+    (build "$version" && try "$version" "$@") 2>&1 | sed -u "s/^/$version  /" &
+    job[$version]=$!
 done
-[ ${#failed[@]} -gt 0 ] || from_outside || failed+=(--slurm-root)
-if [ ${#failed[@]} -gt 0 ]; then
-    echo "run.sh: failed: ${failed[*]}" >&2
-    exit 1
-fi
+for version in "${versions[@]}"; do wait "${job[$version]}" || failed+=("Slurm $version"); done
+[ ${#failed[@]} -gt 0 ] || from_outside || failed+=("--slurm-root")
+[ ${#failed[@]} = 0 ] || { echo "run.sh: failed: ${failed[*]}" >&2 && exit 1; }
+echo "Slurm ${versions[*]}: all well, $SECONDS s in all"

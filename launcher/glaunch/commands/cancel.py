@@ -8,7 +8,7 @@ HELP = """Cancel jobs that you launched with glaunch, by job id (also of an arra
 Examples:
   glaunch cancel 4711
   glaunch cancel 4712_3          one task of an array
-  glaunch cancel train           the last one of that name
+  glaunch cancel train           the last one of that name; of an array all its parts
 """
 
 
@@ -16,20 +16,24 @@ Examples:
 @click.argument("jobs", nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> int:
     from glaunch import pipeline
-    from glaunch.commands.looking import launches, the_job
+    from glaunch.commands.looking import launches, the_jobs
+    from glaunch.recover import slurms_word
     from glaunch.talk import talk
 
     world = pipeline.open_world()
     submissions = launches(world)
-    ids = []
-    for word in jobs:
-        submission = the_job(submissions, word)
-        if submission.state == "over":
-            talk(f"job {submission.job_id} is over: {submission.detail}")
-        else:
-            ids.append(word if word.split("_")[0] == submission.job_id else submission.job_id)
-    if ids:
-        world.slurm.cancel(ids)
-    for job_id in ids:
-        talk(f"job {job_id}: asked Slurm to cancel it")
+    ids: dict[str, list[str]] = {}
+    for typed in jobs:
+        word = slurms_word(submissions, typed) or typed
+        for submission in the_jobs(submissions, word):
+            if submission.state == "over":
+                talk(f"job {submission.job_id} is over: {submission.detail}")
+            else:
+                word = word.partition(";")[0]
+                job_id = word if word.split("_")[0] == submission.job_id else submission.job_id
+                ids.setdefault(submission.cluster, []).append(job_id)
+    for cluster, theirs in ids.items():
+        world.slurm.on(cluster).cancel(theirs)
+        for job_id in theirs:
+            talk(f"job {job_id}: asked Slurm to cancel it")
     return 0

@@ -34,6 +34,7 @@ def command(job: str | None, as_json: bool) -> int:
 
     world = pipeline.open_world()
     submission = the_job(launches(world), job)
+    world = world.on(submission.cluster)
     attempt = chosen_attempt(submission, job)
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")

@@ -25,17 +25,17 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
 
     from glaunch import aftermath, pipeline
     from glaunch.attempt import batch_logs
-    from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_job
+    from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_jobs
     from glaunch.parsers.labelled import labelled
     from glaunch.talk import say
 
     world = pipeline.open_world()
-    submission = the_job(launches(world), job)
-    if follow and submission.state not in ENDED:
+    parts = the_jobs(launches(world), job)
+    if follow and any(part.state not in ENDED for part in parts):
         if rank is not None:
             raise UsageError("-f follows a host's ranks, not one rank", hint="glaunch logs --rank N prints what is there now")
-        return aftermath.come_back(world, submission, host=host or "")
-    attempt = chosen_attempt(submission, job)
+        return aftermath.come_back(world.on(parts[0].cluster), parts, host=host or "")
+    submission, attempt = next(((part, run) for part in reversed(parts) if (run := chosen_attempt(part, job))), (parts[-1], None))
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: it has no output", hint="glaunch status")
     if rank is not None:

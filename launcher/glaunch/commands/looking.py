@@ -7,12 +7,13 @@ from pathlib import Path
 from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import UsageError
 from glaunch.follow import task_codes
+from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
-from glaunch.recover import catch_up, find
+from glaunch.recover import catch_up, find, find_all, slurms_word
 from glaunch.report.jobs import JobLine
 
 ENDED = frozenset({"over", "refused", "lost"})
@@ -35,23 +36,32 @@ def the_one(submissions: Sequence[Submission], word: str | None) -> Submission:
 
 def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
     """As `the_one`, of those that became a job. Raises UsageError, saying what became of it, for one that did not."""
-    found = the_one(submissions, word)
+    found = the_one(submissions, slurms_word(submissions, word))
     if not found.job_id:
         raise UsageError(f"{found.name} is no job ({found.detail or found.state})", hint="glaunch status")
     return found
 
 
+def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
+    """As `the_job`; of an array that is several submissions all of them, unless the word is a job's id."""
+    return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
+
+
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
-    """The run that a word such as `12_3` means: that array task's last one; without a task the last of all."""
+    """The run that a word such as `12_3` means: that array task's last one; without a task the last of all.
+
+    Where job 12 is another part of the array than this submission, 3 is the index that was asked for.
+    """
     if not Path(submission.folder).is_dir():
         raise UsageError(
             f"job {submission.job_id}: its folder {submission.folder} is gone, and all that was known of it",
             hint=f"glaunch clean removes old ones; Slurm may still know: sacct -j {submission.job_id}",
         )
     found = last_runs(attempts(Path(submission.folder), submission.job_id))
-    task = (word or "").partition("_")[2]
+    job_id, _, task = (word or "").partition(";")[0].partition("_")
     if task.isdigit():
-        found = tuple(attempt for attempt in found if attempt.task == int(task))
+        index = int(task) - (0 if job_id == submission.job_id else submission.offset)
+        found = tuple(attempt for attempt in found if attempt.task == index)
         if not found:
             raise UsageError(f"array task {word} has not run", hint=f"see what has: ls {submission.folder}")
     return found[-1] if found else None
@@ -62,18 +72,24 @@ def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine,
 
     How a job ended is written into the history, so that nobody is asked about it again.
     """
-    live = [submission.job_id for submission in submissions if submission.job_id and submission.state not in ENDED]
-    jobs = _by_id(world.slurm.jobs(live) if live else ())
-    forgotten = [job_id for job_id in live if job_id not in jobs]
-    jobs |= _by_id((world.slurm.accounted(forgotten) or ()) if forgotten else ())
+    asked = [submission for submission in submissions if submission.job_id and submission.state not in ENDED]
+    jobs = {cluster: _jobs_on(world.slurm.on(cluster), asked) for cluster in dict.fromkeys(one.cluster for one in asked)}
     now_s = time.time()
     lines = []
     for submission in submissions:
-        line = _line(submission, jobs.get(submission.job_id, []), now_s)
-        if submission.job_id in live and (line.job is None or line.job.over):
+        line = _line(submission, jobs.get(submission.cluster, {}).get(submission.job_id, []), now_s)
+        if submission in asked and (line.job is None or line.job.over):
             world.history.note(submission.id, now_s, state="over", pin="settled", detail=line.state)
         lines.append(line)
     return tuple(lines)
+
+
+def _jobs_on(slurm: SlurmCommands, submissions: Sequence[Submission]) -> dict[str, list[Job]]:
+    """The jobs of those submissions that went to this cluster."""
+    live = [submission.job_id for submission in submissions if submission.cluster == slurm.cluster]
+    jobs = _by_id(slurm.jobs(live))
+    forgotten = [job_id for job_id in live if job_id not in jobs]
+    return jobs | _by_id((slurm.accounted(forgotten) or ()) if forgotten else ())
 
 
 def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -90,7 +106,8 @@ def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     where = (job.nodes or estimate(job, now_s)) if job is not None else ""
     where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
-    return JobLine(submission.id, submission.job_id, submission.name, job, state, where, age_s, submission.folder)
+    job_id = f"{submission.job_id};{submission.cluster}" if submission.cluster and submission.job_id else submission.job_id
+    return JobLine(submission.id, job_id, submission.name, job, state, where, age_s, submission.folder, submission.tasks)
 
 
 def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:

@@ -22,6 +22,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-c", "--cpus-per-task", type=click.IntRange(1), metavar="N", help="Cores of each rank."),
     click.option("--mem", metavar="SIZE", help="Memory of each node."),
     click.option("-p", "--partition", metavar="NAME", help="Partition; without it the one with GPUs."),
+    click.option("-M", "--clusters", metavar="NAME", help="On this cluster of the site, by its name (needs accounting)."),
     click.option("-A", "--account", metavar="NAME", help="Account."),
     click.option("-q", "--qos", metavar="NAME", help="Quality of service."),
     click.option("-t", "--time", metavar="TIME", help="Time limit, as sbatch takes it: 90, 2:00:00, 1-12."),
@@ -30,16 +31,25 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-x", "--exclude", metavar="NODES", help="Never on these nodes."),
     click.option("-w", "--nodelist", metavar="NODES", help="On these nodes."),
     click.option("--reservation", metavar="NAME", help="In this reservation."),
-    click.option("-d", "--dependency", metavar="LIST", help="After other jobs."),
+    click.option("-d", "--dependency", metavar="LIST", help="After other jobs, by id or name: afterok:prep."),
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
+    click.option("--max-requeues", type=click.IntRange(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
     click.option(
         "--place",
         type=click.Choice(KEYS["placement.mode"].choices),
         help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; prefer: them or as good ones; "
         "order: Slurm picks, glaunch orders.",
     ),
+    click.option(
+        "--launcher",
+        type=click.Choice(KEYS["launch.form"].choices),
+        help="What starts the ranks: srun (a task each), torchrun or accelerate (one a node), mpi (one MPI job), exec (the program itself: "
+        "it runs once).",
+    ),
+    click.option("--launcher-option", multiple=True, metavar="WORD", help="One more option for the launcher itself (repeatable)."),
+    click.option("--max-restarts", type=click.IntRange(0), metavar="N", help="torchrun starts failed ranks again, so often."),
     click.option("--wait-for-leaves", metavar="N[@TIME]", help="Let Slurm wait for nodes on at most N leaf switches (its --switches)."),
     click.option(
         "--objective",
@@ -64,7 +74,21 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 PASSED = (
-    *("mem", "partition", "account", "qos", "time", "name", "constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
+    *(
+        "mem",
+        "partition",
+        "account",
+        "qos",
+        "time",
+        "name",
+        "constraint",
+        "exclude",
+        "nodelist",
+        "reservation",
+        "dependency",
+        "array",
+        "clusters",
+    ),
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""
@@ -109,8 +133,15 @@ class LaunchCommand(click.Command):
 
 def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
     """Options that are settings: key → (value, the option), so that a site's veto and its words hold for them too."""
-    named = {"placement.mode": "place", "placement.objective": "objective", "placement.on_bad": "on_bad_placement"}
-    return {key: (params[name], f"--{name.replace('_', '-')}") for key, name in named.items() if params[name]}
+    named = {
+        "launch.form": "launcher",
+        "launch.options": "launcher_option",
+        "launch.max_restarts": "max_restarts",
+        "placement.mode": "place",
+        "placement.objective": "objective",
+        "placement.on_bad": "on_bad_placement",
+    }
+    return {key: (params[name], f"--{name.replace('_', '-')}") for key, name in named.items() if params[name] not in {None, ()}}
 
 
 def request_from(params: dict[str, Any]) -> Request:
@@ -126,7 +157,8 @@ def request_from(params: dict[str, Any]) -> Request:
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
         exclusive=params["exclusive"],
-        requeue=params["requeue"],
+        requeue=params["requeue"] or params["max_requeues"] is not None,
+        max_requeues=params["max_requeues"],
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )

@@ -36,13 +36,13 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
     from glaunch.report.plan import plan_text
 
     request = request_from(params)
-    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params))
+    world = pipeline.open_world(ctx.obj["snapshot"], options_of(params), params["clusters"])
     plan = pipeline.plan(world, request, when=params.get("when", False), compare=params.get("compare", False))
     if params["as_json"]:
         from glaunch.report.documents import plan_document
 
         click.echo(json.dumps(plan_document(plan), indent=1))
         return
-    click.echo(plan_text(plan, terminal_width(), time.time()), nl=False)
+    click.echo(plan_text(plan, terminal_width(), time.time(), verbose=params["verbose"]), nl=False)
     if params["verbose"]:
         click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)

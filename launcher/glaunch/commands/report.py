@@ -31,6 +31,7 @@ def command(job: str | None, as_json: bool) -> int:
 
     world = pipeline.open_world()
     submission = the_job(launches(world), job)
+    world = world.on(submission.cluster)
     attempt = chosen_attempt(submission, job)
     folder = Path(submission.folder)
     report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id, folder, attempt))

@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     from glaunch.talk import talk
 
     request = request_from(params)
-    world = pipeline.open_world(None, options_of(params))
+    world = pipeline.open_world(None, options_of(params), params["clusters"])
     talk(read_as(request.command))
     if params["here"]:
         from glaunch.here import run_here
@@ -59,13 +59,16 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     launched = launch(world, request)
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
-        click.echo(json.dumps(document) if params["as_json"] else launched.job_id)
+        parts = [{"job_id": part.job_id, "folder": str(part.folder), "tasks": part.plan.tasks_of_part} for part in launched.parts]
+        click.echo(json.dumps({**document, **({"parts": parts} if launched.rest else {})}) if params["as_json"] else launched.job_ids)
         aftermath.settle(world, launched)
         return 0
-    code, report, told_by = aftermath.stay(world, launched, show=not params["wait"] and not params["as_json"])
+    end = aftermath.stay(world, launched, show=not params["wait"] and not params["as_json"])
     if params["as_json"]:
         from glaunch.report.documents import report_document
 
-        report_part = report_document(report) if report is not None else {"schema": "glaunch.report/1", "job": {"id": launched.job_id}}
-        click.echo(json.dumps({**report_part, "code": code, "told_by": told_by}, indent=1))
-    return code
+        report_part = (
+            report_document(end.report) if end.report is not None else {"schema": "glaunch.report/1", "job": {"id": launched.job_id}}
+        )
+        click.echo(json.dumps({**report_part, "code": end.code, "told_by": end.told_by}, indent=1))
+    return end.code

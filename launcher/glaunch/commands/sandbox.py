@@ -85,6 +85,13 @@ def command() -> None:
     type=click.Path(path_type=Path),
     help="A site file to try, in /etc/glaunch.",
 )
+@click.option(
+    "--slurm-file",
+    "slurm_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Beside slurm.conf, for plugins that you switch on with --slurm-conf: job_submit.lua, cli_filter.lua.",
+)
 @click.option("--ssh-users", default="root,ada,bob", show_default=True, help="Who may ssh to nodes.")
 @click.option(
     "--disk",

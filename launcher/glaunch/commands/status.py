@@ -26,11 +26,12 @@ def command(ctx: click.Context, job: str | None, show_all: bool, as_json: bool) 
     from glaunch.caller import terminal_width
     from glaunch.commands.looking import job_lines, launches, the_one
     from glaunch.document import to_document
+    from glaunch.recover import find_all
     from glaunch.report.jobs import jobs_text
 
     world = pipeline.open_world()
     submissions = launches(world)
-    chosen = (the_one(submissions, job),) if job else submissions if show_all else submissions[-10:]
+    chosen = (find_all(submissions, job) or (the_one(submissions, job),)) if job else submissions if show_all else submissions[-10:]
     lines = job_lines(world, chosen[::-1])
     if as_json:
         click.echo(json.dumps({"schema": "glaunch.status/1", "jobs": [to_document("job_line", 1, line) for line in lines]}, indent=1))

@@ -33,6 +33,8 @@ class JobFacts:
     """The attempt's folder below the job's: `12.0.0`."""
     program: str = ""
     """What each rank runs, its first word."""
+    form: str = "srun"
+    """How the ranks were started."""
     tasks: int = 0
     tasks_per_node: int = 0
     pinned: bool = False

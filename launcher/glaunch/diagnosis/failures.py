@@ -7,11 +7,12 @@ the first line of its kind counts.
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
+from glaunch.diagnosis.launchers import AGENTS, failed_rank
 from glaunch.diagnosis.unstarted import stopped_before_ranks, unstarted
 from glaunch.parsers.labelled import labelled
 
@@ -131,7 +132,8 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
     for death in _first(facts, deaths):
         exited = _EXIT.search(death.what)
         rest = sum(one.others + 1 for one in deaths) - 1
-        also = f"; {rest} more rank{'s' if rest > 1 else ''} ended badly" if rest > 0 else ""
+        what = "node" if facts.form in AGENTS else "rank"
+        also = f"; {rest} more {what}{'s' if rest > 1 else ''} ended badly" if rest > 0 else ""
         missing = _missing_program(facts)
         if missing is not None and exited and int(exited[1]) in (2, 13, 126, 127):
             where, line = missing
@@ -185,14 +187,38 @@ def _ended_by_slurm(facts: JobFacts) -> bool:
 
 def _task_lines(facts: JobFacts) -> Iterator[_Death]:
     host_of = {row.rank: row.host for row in facts.ranks}
-    over = False
+    over = seen = False
     for where, line in _batch_lines(facts):
         over = over or (_from_slurm(line) and any(words in line for words in _END))
         found = _TASK.match(line)
         if found and found["what"] != "Exited with exit code 0":
             first = re.match(r"\d+", found["tasks"])
-            rank = int(first[0]) if first else 0
-            yield _Death(where, line, host_of.get(rank, found["hosts"]), rank, found["what"], _how_many(found["tasks"]) - 1, over)
+            task = int(first[0]) if first else 0
+            rank, host = _whose(facts, task) or (task, host_of.get(task, found["hosts"]))
+            seen = True
+            yield _Death(where, line, host, rank, found["what"], _how_many(found["tasks"]) - 1, over)
+    if facts.form == "mpi" and facts.exit_code and facts.ranks and not (over or seen):
+        yield _of_mpirun(facts, host_of)
+
+
+def _whose(facts: JobFacts, task: int) -> tuple[int, str] | None:
+    """(rank, host) where a task of srun is a node's agent: the rank that it names, else its node's first."""
+    if facts.form not in AGENTS or task >= len(facts.granted):
+        return None
+    host = facts.granted[task]
+    here = [row.rank for row in facts.ranks if row.host == host]
+    named = failed_rank(facts)
+    return (named.rank if named is not None and named.rank in here else min(here, default=task * facts.tasks_per_node)), host
+
+
+def _of_mpirun(facts: JobFacts, host_of: Mapping[int, str]) -> _Death:
+    """mpirun speaks into the output of rank 0's host; until that is read the rank is not known."""
+    named = failed_rank(facts)
+    if named is None:
+        return _Death(
+            facts.file(f"out/{facts.granted[0]}.log"), "", facts.granted[0], 0, f"Exited with exit code {facts.exit_code}", 0, False
+        )
+    return _Death(named.where, named.line, host_of.get(named.rank, ""), named.rank, f"Exited with exit code {named.code}", 0, False)
 
 
 def _how_many(tasks: str) -> int:

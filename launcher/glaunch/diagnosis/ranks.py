@@ -30,6 +30,9 @@ def ranks(facts: JobFacts) -> Iterator[Finding]:
                 "see the job's output",
             )
         return
+    if facts.form == "exec":
+        yield _once(facts)
+        return
     expected = [node for node in facts.granted for _ in range(facts.tasks_per_node)][: facts.tasks]
     where = facts.file("ranks.tsv")
     wrong = [(line, row) for line, row in enumerate(facts.ranks, 1) if row.rank >= len(expected) or expected[row.rank] != row.host]
@@ -59,6 +62,16 @@ def ranks(facts: JobFacts) -> Iterator[Finding]:
             else f"all {facts.tasks} ranks ran in the order that the job made"
         )
         yield Finding("GL110", "note", title, "", None, f"{where}:{len(facts.ranks)}", evidence, "")
+
+
+def _once(facts: JobFacts) -> Finding:
+    """The program runs once, and what it starts is its own affair."""
+    row, where = facts.ranks[0], f"{facts.file('ranks.tsv')}:1"
+    evidence = f"{row.rank}\t{row.host}\t{row.local_rank}"
+    if row.host == facts.granted[0]:
+        return Finding("GL110", "note", "the program ran once, on the first node of the order", "", None, where, evidence, "")
+    title = f"the program ran on {row.host}, and the first node of the order is {facts.granted[0]}"
+    return Finding("GL111", "warning", title, row.host, row.rank, where, evidence, "does a site's srun wrapper change --nodelist?")
 
 
 def _in_plan_order(facts: JobFacts) -> bool:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,10 +13,8 @@ from glaunch.cluster import Cluster, hidden_nodes
 from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.parsers.slurm_accounting import parse_accounting
-from glaunch.parsers.slurm_config import parse_config, parse_version
-from glaunch.parsers.slurm_nodes import parse_nodes
-from glaunch.parsers.slurm_partitions import parse_partitions
-from glaunch.parsers.slurm_reservations import parse_reservations
+from glaunch.parsers.slurm_answers import read_config, read_nodes, read_partitions, read_reservations
+from glaunch.parsers.slurm_config import parse_version
 
 SCHEMA = "glaunch.kept/1"
 
@@ -43,9 +41,11 @@ class Kept:
     written (a full or read-only home) is not written: keeping answers is never a reason to fail.
     """
 
-    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, *, keep_s: float = 3600.0, environ: Mapping[str, str] | None = None, told_by: str = "") -> None:
+        """`told_by`: the gateway; what one has said is not taken for what another would say."""
         self._folder = folder
-        self._key = cluster_key(os.environ if environ is None else environ)
+        key = cluster_key(os.environ if environ is None else environ)
+        self._key = key and "-".join(filter(None, (key, told_by)))
         self.keep_s = keep_s
         """How long config, partitions, topology and version are kept; 0: never."""
 
@@ -112,22 +112,23 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
     limits = dict.fromkeys(KEPT, kept.keep_s if kept else 0.0) | {"nodes": nodes_max_age_s, "reservations": 0.0}
     old = {question: answer for question, age_s in limits.items() if kept and age_s > 0 and (answer := kept.get(question, now_s, age_s))}
     wanted = [question for question in limits if question not in old]
-    fresh = _asked(gateway.answer, wanted, now_s)
+    told = gateway.answers(wanted, {question: answer.text for question, answer in old.items()})
+    fresh = {question: Answer(text, now_s) for question, text in told.items()}
     for question, answer in fresh.items():
         if kept and limits[question] > 0:
             kept.put(question, answer)
     answers = {**old, **fresh}
-    nodes, partitions = parse_nodes(answers["nodes"].text), parse_partitions(answers["partitions"].text)
+    nodes, partitions = read_nodes(answers["nodes"].text), read_partitions(answers["partitions"].text)
     if not nodes.names:
         nodes = hidden_nodes(tuple(dict.fromkeys(name for partition in partitions for name in partition.nodes)))
-    config = parse_config(answers["config"].text)
+    config = read_config(answers["config"].text)
     cluster = Cluster(
         name=config.get("ClusterName", ""),
         slurm_version=parse_version(answers["version"].text),
         taken_at_s=answers["nodes"].taken_at_s,
         nodes=nodes,
         partitions=partitions,
-        reservations=parse_reservations(answers["reservations"].text),
+        reservations=read_reservations(answers["reservations"].text),
         config=config,
     )
     return cluster, answers["topology"].text
@@ -172,12 +173,3 @@ def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | 
         if kept and kept.keep_s > 0:
             kept.put(question, answer)
     return answer.text
-
-
-def _asked(ask: Callable[[str], str], questions: list[str], now_s: float) -> dict[str, Answer]:
-    if len(questions) == 1:
-        return {questions[0]: Answer(ask(questions[0]), now_s)}
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
-        return {question: Answer(text, now_s) for question, text in zip(questions, pool.map(ask, questions), strict=True)}

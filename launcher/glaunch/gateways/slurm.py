@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from glaunch.cluster import NodeTable
 from glaunch.errors import ControllerSilent, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, SignalsDeferred, Surround, Surroundings, within
-from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
+from glaunch.gateways.slurm_environment import cluster_of, reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
-from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.parsers.slurm_answers import read_nodes
 
 if TYPE_CHECKING:
     from glaunch.job import Job, Occupation
@@ -71,11 +71,24 @@ class SlurmCommands:
         mark: Callable[[], str] = lambda: f"|{os.urandom(4).hex()}|",
     ) -> None:
         self._environ = dict(os.environ if environ is None else environ)
+        self.cluster = cluster_of(self._environ)
+        """The cluster that is asked, by name; "" for the one of this host's slurm.conf."""
         self._surround = surround if run is None else lambda _: run
         self._timeout_s = timeout_s
         self._submit_timeout_s = max(submit_timeout_s, timeout_s)
         self._mark = mark
         self._run = self._surround(Surroundings(reading_environment(self._environ)))
+
+    def on(self, cluster: str) -> "SlurmCommands":
+        """The same for another cluster of the same accounting database ("": this host's own)."""
+        if cluster == self.cluster:
+            return self
+        environ = {**self._environ, "SLURM_CLUSTERS": cluster}
+        if not cluster:
+            del environ["SLURM_CLUSTERS"]
+        return SlurmCommands(
+            environ=environ, surround=self._surround, timeout_s=self._timeout_s, submit_timeout_s=self._submit_timeout_s, mark=self._mark
+        )
 
     # What there is
 
@@ -111,9 +124,18 @@ class SlurmCommands:
                 raise refusal(done, "to show what accounting allows you", ALLOWANCE_TIMEOUT_S)
         return answers[0].stdout, answers[1].stdout
 
+    def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
+        """Several of QUESTIONS, asked side by side; `known`: answers that are still good, for a gateway that can use them."""
+        if len(questions) == 1:
+            return {questions[0]: self.answer(questions[0])}
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
+            return dict(zip(questions, pool.map(self.answer, questions), strict=True))
+
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""
-        return parse_nodes(self.answer("nodes"))
+        return read_nodes(self.answer("nodes"))
 
     # Jobs
 
@@ -124,7 +146,7 @@ class SlurmCommands:
         """
         from glaunch.parsers.slurm_jobs import parse_job
 
-        argv = ("scontrol", "--local", "show", "job", _checked(job_id))
+        argv = ("scontrol", "--local", "show", "job", checked(job_id))
         done = self._ask(argv)
         if done.code != 0:
             if _NOTHING_THERE.search(done.stderr):
@@ -138,7 +160,7 @@ class SlurmCommands:
 
         squeue's `--me` as root loads all jobs on 22.05 (user id 0 reads as "none"): glaunch is for users.
         """
-        wanted = sorted(set(map(_checked, ids)))
+        wanted = sorted(set(map(checked, ids)))
         return self._squeue(("-j", ",".join(wanted))) if wanted else ()
 
     def own_jobs(self) -> "tuple[Job, ...]":
@@ -185,7 +207,7 @@ class SlurmCommands:
 
     def accounted(self, ids: Iterable[str]) -> "tuple[Job, ...] | None":
         """Jobs by id from the accounting database (no RPC to the controller), long after Slurm forgot them; None where there is none."""
-        wanted = sorted(set(map(_checked, ids)))
+        wanted = sorted(set(map(checked, ids)))
         return self._sacct(("-j", ",".join(wanted))) if wanted else ()
 
     def accounted_within(self, age_s: int) -> "tuple[Job, ...] | None":
@@ -199,7 +221,8 @@ class SlurmCommands:
         from glaunch.parsers.slurm_jobs import SACCT_FIELDS, parse_sacct
 
         mark = self._mark()
-        done = self._ask(("sacct", "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
+        where = ("-M", self.cluster) if self.cluster else ()  # the one command that does not read SLURM_CLUSTERS
+        done = self._ask(("sacct", *where, "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
         if "accounting storage is disabled" in done.stderr:
             return None
         if done.code != 0 or (not done.stdout and is_silence(done)):
@@ -253,7 +276,7 @@ class SlurmCommands:
 
     def cancel(self, ids: Iterable[str]) -> None:
         """Cancel jobs; one that is over or unknown is no error (scancel says nothing about it). 1 RPC each."""
-        wanted = tuple(map(_checked, ids))
+        wanted = tuple(map(checked, ids))
         if wanted:
             done = self._ask(("scancel", *wanted))
             if done.code != 0:
@@ -264,7 +287,7 @@ class SlurmCommands:
 
         Only ever the empty list is sent: any other would shrink a job that has just started. 3 RPCs.
         """
-        done = self._ask(("scontrol", "update", f"JobId={_checked(job_id)}", "ReqNodeList="))
+        done = self._ask(("scontrol", "update", f"JobId={checked(job_id)}", "ReqNodeList="))
         if done.code == 0:
             return "lifted"
         for words, result in _UNPIN.items():
@@ -276,16 +299,20 @@ class SlurmCommands:
         return self._call(self._run, argv, self._timeout_s)
 
     def _call(self, run: Run, argv: Sequence[str], timeout_s: float, stdin: str = "") -> Completed:
-        conf = self._environ.get("SLURM_CONF")
-        if self._surround is within and conf and not os.path.exists(conf):
-            # Slurm's commands would look for it for a minute
-            raise SlurmError(
-                f"SLURM_CONF={conf}: there is no such file", argv=tuple(argv), hint="unset SLURM_CONF, or name the cluster's slurm.conf"
-            )
+        if self._surround is within:
+            self._see_configuration(argv)
         try:
             return run(argv, stdin, timeout_s)
         except (FileNotFoundError, PermissionError) as gone:
             raise missing(argv) from gone
+
+    def _see_configuration(self, argv: Sequence[str]) -> None:
+        """Slurm's commands, and libslurm, would look for a missing file for a minute."""
+        conf = self._environ.get("SLURM_CONF")
+        if conf and not os.path.exists(conf):
+            raise SlurmError(
+                f"SLURM_CONF={conf}: there is no such file", argv=tuple(argv), hint="unset SLURM_CONF, or name the cluster's slurm.conf"
+            )
 
 
 _UNPIN = MappingProxyType(
@@ -300,7 +327,8 @@ _UNPIN = MappingProxyType(
 """scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
 
 
-def _checked(job_id: str) -> str:
+def checked(job_id: str) -> str:
+    """A job's id, of an array task or a component too. Raises UsageError for anything else: it goes into a command line."""
     if not _JOB_ID.fullmatch(job_id):
         raise UsageError(f"{job_id!r} is no job id", hint="ids look like 123, 123_4 (array task) or 123+1; see yours: squeue --me")
     return job_id

@@ -11,6 +11,14 @@ WHERE_THE_CLUSTER_IS = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SL
 _DISPLAY = ("SQUEUE_", "SINFO_", "SACCT_", "SCONTROL_", "SCANCEL_", "SLURM_")
 
 
+def cluster_of(environ: Mapping[str, str]) -> str:
+    """The cluster that SLURM_CLUSTERS names; "" for the one of this host's slurm.conf. Raises UsageError where it names several."""
+    clusters = environ.get("SLURM_CLUSTERS", "")
+    if "," in clusters or clusters == "all":
+        raise UsageError(f"{clusters!r} names several clusters; a launch goes to one", hint=f"-M {clusters.split(',')[0]}")
+    return clusters
+
+
 def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """For sinfo, scontrol, squeue, sacct, scancel: no variable of the user's changes a format or filters rows.
 
@@ -20,12 +28,7 @@ def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
     Raises UsageError where SLURM_CLUSTERS names several clusters: a plan is for one.
     **Source:** ENVIRONMENT VARIABLES of squeue(1), sinfo(1), scontrol(1), sacct(1).
     """
-    clusters = environ.get("SLURM_CLUSTERS", "")
-    if "," in clusters or clusters == "all":
-        raise UsageError(
-            f"SLURM_CLUSTERS={clusters} names several clusters; a launch goes to one",
-            hint=f"export SLURM_CLUSTERS={clusters.split(',')[0]}",
-        )
+    cluster_of(environ)
     kept = {name: value for name, value in environ.items() if not name.startswith(_DISPLAY) or name in WHERE_THE_CLUSTER_IS}
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s", "SLURM_TOPO_LEN": "16777216"}
 
@@ -33,7 +36,8 @@ def reading_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def submitting_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """For sbatch, whose environment the job inherits: the user's own, less what would break the job or the submission.
 
-    What `inherited` has read goes: a variable would beat the script. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
+    What `inherited` has read goes: a variable would beat the script, which names the cluster too, and SLURM_CLUSTERS would make each srun
+    of the job ask the database. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
     with it), SLURM_HOSTFILE (every srun of the job would become `--distribution=arbitrary`) and other options of srun that the steps set.
     Inside an allocation all of the outer job's SLURM_* go: they describe that job, not the new one.
     **Source:** INPUT ENVIRONMENT VARIABLES of sbatch(1).

@@ -14,9 +14,18 @@ _SILENT = (
         "try: munge -n | unmunge   (if that fails, tell your administrator, or use another login node)",
     ),
     (
-        r"cannot stat file|[Cc]ould not establish a configuration source|resolve_ctls_from_dns_srv|fetch_config"
-        r"|Unable to process configuration",
-        "Slurm's commands find no slurm.conf",
+        r"unrecognized key|Parsing error|Parse error|Unable to process configuration",
+        "slurm.conf has a line that this Slurm cannot read",
+        "its line is named above, or by: scontrol show config   (a newer Slurm's file? load that Slurm; else tell your administrator)",
+    ),
+    (
+        r"getaddrinfo\(\) failed|Unable to resolve",
+        "this host does not know the name of Slurm's controller (SlurmctldHost)",
+        "is this a login node of the cluster? see the name: grep SlurmctldHost /etc/slurm/slurm.conf",
+    ),
+    (
+        r"cannot stat file|[Cc]ould not establish a configuration source|resolve_ctls_from_dns_srv|fetch_config",
+        "Slurm finds no slurm.conf here",
         "is this a login node of the cluster? else: export SLURM_CONF=/path/of/slurm.conf",
     ),
     (
@@ -31,6 +40,9 @@ _SILENT = (
         "try: scontrol ping",
     ),
 )
+
+_NO_CLUSTER = re.compile(r"invalid entry for")
+"""What all commands say of a cluster that the database does not know, or where there is none. **Source:** tried on 22.05.8."""
 
 _SAID_NO = (
     (r"[Ii]nvalid partition", "see them: sinfo -s"),
@@ -59,9 +71,16 @@ _SAID_NO = (
 def refusal(done: Completed, doing: str, timeout_s: float) -> SlurmError:
     """The error for a Slurm command that failed. `doing` ends the sentence "Slurm refused …": `the job`, `to say which nodes there are`."""
     words = spoken(done)
+    if _NO_CLUSTER.search(done.stderr):
+        return SlurmError(
+            f"Slurm refused {doing}: {words}",
+            argv=done.argv,
+            stderr=done.stderr,
+            hint="clusters are known by the accounting database alone: sacctmgr show clusters format=cluster",
+        )
     for pattern, what, hint in _SILENT:
         if re.search(pattern, done.stderr):
-            return ControllerSilent(f"{what}: {words}", argv=done.argv, stderr=done.stderr, hint=hint)
+            return ControllerSilent(f"{what}: {_telling(words, pattern)}", argv=done.argv, stderr=done.stderr, hint=hint)
     if done.code is None:
         return ControllerSilent(
             f"{done.argv[0]} did not answer within {timeout_s:g} s ({shorten(' '.join(done.argv), 60, placeholder=' …')})",
@@ -73,8 +92,17 @@ def refusal(done: Completed, doing: str, timeout_s: float) -> SlurmError:
     return SlurmError(f"Slurm refused {doing}: {words}", argv=done.argv, stderr=done.stderr, hint=hint)
 
 
+def _telling(words: str, pattern: str) -> str:
+    """Of Slurm's many lines the one that shows it."""
+    lines = [line for line in words.split("; ") if re.search(pattern, line)]
+    line = next((line for line in lines if "fail" in line.lower()), lines[0] if lines else words)
+    return re.sub(r": No error, attempt number -?\d+$", "", line)
+
+
 def is_silence(done: Completed) -> bool:
     """True where the command says that it got no answer, whatever its exit code: `scontrol show topology` ends with 0 then (22.05)."""
+    if done.code is not None and _NO_CLUSTER.search(done.stderr):
+        return False
     return done.code is None or any(re.search(pattern, done.stderr) for pattern, _, _ in _SILENT)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from glaunch.errors import ConfigError, UsageError
+from glaunch.hostlist import expand
 from glaunch.parsers.strict_yaml import Items, Node, Scalar, Table, parse_yaml
 from glaunch.request import DECIDED
 from glaunch.schema import KEYS, OWN_KEYS, SECTIONS, Key
@@ -230,14 +231,16 @@ def _rows(key: Key, node: Node, where: str, layer: int) -> Setting:
         place = f"{source}:{name.line}" if source else where
         _name_fits(key, name.text, place)
         text, reason = _reasoned(key, value, place)
+        if key.name == "placement.penalties" and text is not None and not re.fullmatch(r"[0-9]{1,6}", text):
+            raise ConfigError(f"{place}: {name.text!r} takes points, a whole number from 0, got {text!r}", hint='"gpu[003-004]": 5')
         rows[name.text] = Row(name.text, text, place, reason, layer)
     return table(rows, where, layer)
 
 
 def _reasoned(key: Key, node: Node, where: str) -> tuple[str | None, str]:
-    """(value or None, reason) of `NAME: value` and, for variables, of `NAME: {value: …, reason: …}`."""
+    """(value or None, reason) of `NAME: value` and, for variables and penalties, of `NAME: {value: …, reason: …}`."""
     reason = ""
-    if isinstance(node, Table) and key.name == "environment.set":
+    if isinstance(node, Table) and key.name in {"environment.set", "placement.penalties"}:
         parts = {name.text: inner for name, inner in node.items}
         if set(parts) - {"value", "reason"} or "value" not in parts or not all(isinstance(part, Scalar) for part in parts.values()):
             raise ConfigError(f"{where}: expected {{value: …, reason: …}}, got the names {', '.join(sorted(parts))}")
@@ -251,6 +254,11 @@ def _reasoned(key: Key, node: Node, where: str) -> tuple[str | None, str]:
 def _name_fits(key: Key, name: str, where: str) -> None:
     if key.name == "environment.set" and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ConfigError(f"{where}: {name!r} is no name of a variable", hint="letters, digits and _ only, no digit first")
+    if key.name == "placement.penalties":
+        try:
+            expand(name)
+        except UsageError as bad:
+            raise ConfigError(f"{where}: {bad.message}", hint=bad.hint) from bad
     if key.name == "sbatch":
         if name in OWN_KEYS:
             raise ConfigError(f"{where}: sbatch's {name!r} is a key of its own", hint=f"write it as {OWN_KEYS[name]!r}")

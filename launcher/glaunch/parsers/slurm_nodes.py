@@ -44,7 +44,8 @@ _MARKS = MappingProxyType(
     }
 )
 """sinfo(1), NODE STATE CODES: what a character behind a state means."""
-_SLICE = re.compile(r"(?:^|[_-])\d+(?:c\.\d+)?g\.\d+gb")
+SLICE = re.compile(r"(?:^|[_-])\d+(?:c\.\d+)?g\.\d+gb")
+"""A GPU type that is a slice of one (MIG)."""
 
 
 def parse_nodes(text: str) -> NodeTable:
@@ -56,7 +57,7 @@ def parse_nodes(text: str) -> NodeTable:
     Raises ParseError (`scontrol show node:LINE`) where a line is no node or a number is none.
     **Source:** scontrol(1), "show node"; seen with Slurm 21.08 to 26.05.
     """
-    rows: dict[str, _Row] = {}
+    rows: dict[str, NodeRow] = {}
     open_text = False
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith("NodeName="):
@@ -67,15 +68,15 @@ def parse_nodes(text: str) -> NodeTable:
                 rows[name] = _row(line[: min(cuts)] if cuts else line, f"{COMMAND}:{number}")
         elif line.strip() and not open_text and not _is_talk(line):
             raise ParseError(f"{COMMAND}:{number}", line, "NodeName=…")
-    return _table(rows)
+    return node_table(rows)
 
 
 def _is_talk(line: str) -> bool:
     return line.startswith(("No nodes in the system", "CLUSTER: "))
 
 
-class _Row:
-    """One node's fields, between the text and the columns."""
+class NodeRow:
+    """One node's fields, between an answer and the columns."""
 
     __slots__ = ("address", "cpus", "features", "gpus", "memory", "partitions", "state", "weight")
 
@@ -89,9 +90,9 @@ class _Row:
     gpus: tuple[GpuCount, ...]
 
 
-def _row(line: str, where: str) -> _Row:
+def _row(line: str, where: str) -> NodeRow:
     found = fields(line, _KEYS)
-    row = _Row()
+    row = NodeRow()
     try:
         row.state = parse_state(found["State"])
         total = int(found.get("CPUEfctv") or found["CPUTot"])
@@ -133,7 +134,7 @@ def _words(value: str) -> frozenset[str]:
 def _gpus(total: str, used: str | None, idle: bool) -> tuple[GpuCount, ...]:
     counts = parse_gpus(total)
     taken = (dict.fromkeys(counts, 0) if idle else counts) if used is None else parse_gpus(used)
-    return tuple(GpuCount(kind, counts[kind], min(taken.get(kind, 0), counts[kind]), not _SLICE.search(kind)) for kind in sorted(counts))
+    return tuple(GpuCount(kind, counts[kind], min(taken.get(kind, 0), counts[kind]), not SLICE.search(kind)) for kind in sorted(counts))
 
 
 def parse_gpus(value: str) -> dict[str, int]:
@@ -154,11 +155,12 @@ def parse_gpus(value: str) -> dict[str, int]:
     return counts
 
 
-def _table(rows: dict[str, _Row]) -> NodeTable:
+def node_table(rows: dict[str, NodeRow]) -> NodeTable:
+    """The columns of these rows."""
     nodes = tuple(rows.values())
     whole = [tuple(gpu for gpu in node.gpus if gpu.whole and gpu.total) for node in nodes]
 
-    def column(value: Callable[[_Row], int]) -> IntArray:
+    def column(value: Callable[[NodeRow], int]) -> IntArray:
         return np.fromiter(map(value, nodes), dtype=np.int64, count=len(nodes))
 
     def sums(value: Callable[[GpuCount], int]) -> IntArray:

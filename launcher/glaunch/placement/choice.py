@@ -1,7 +1,8 @@
 """The sets that a plan holds: the best one that is free, those that another objective calls better, the best of all."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from glaunch.fabric import Fabric
 from glaunch.network_model import Model, Network
@@ -25,17 +26,29 @@ class Choice:
     """The best set of all nodes that fit, were every one of them free."""
 
 
-def choose(fabric: Fabric, fit: Eligible, objective: str, groups: Groups, *, powered_down_free: bool, segmented: bool = False) -> Choice:
-    """The sets of a request. Nodes that must be powered up come in only where the others do not suffice, or if `powered_down_free`."""
+def choose(
+    fabric: Fabric,
+    fit: Eligible,
+    objective: str,
+    groups: Groups,
+    *,
+    powered_down_free: bool,
+    segmented: bool = False,
+    penalties: Mapping[str, int] = MappingProxyType({}),
+) -> Choice:
+    """The sets of a request. Nodes that must be powered up come in only where the others do not suffice, or if `powered_down_free`.
+
+    `penalties` are those of nodes in doubtful health: they decide among equals.
+    """
     n = fit.layout.nodes
     nodes, weights = fit.nodes, fit.weights
     if fit.startable and (powered_down_free or len(nodes) < n):
         nodes, weights = nodes + fit.startable, weights + fit.startable_weights
     candidates = Candidates(nodes, weights)
-    free = place(fabric, candidates, n, objective, groups, segmented=segmented)
+    free = place(fabric, candidates, n, objective, groups, penalties, segmented=segmented)
     # One pod cannot become fewer, and nodes on one leaf cannot be nearer.
     rivals = [other for other, room in ((HOPS, free and free.cost.leaves > 1), (SPREAD, free and free.cost.pods > 1)) if room]
-    others = [place(fabric, candidates, n, other, groups, segmented=segmented) for other in rivals if other != objective]
+    others = [place(fabric, candidates, n, other, groups, penalties, segmented=segmented) for other in rivals if other != objective]
     return Choice(
         free=free,
         alternatives=tuple(other for other in others if other and free and _beats(other, free)),

@@ -22,6 +22,8 @@ class JobLine:
     """Nodes it runs on, or why it waits."""
     age_s: float
     folder: str
+    tasks: str = ""
+    """Of an array that is several submissions: its part of the indexes that were asked for."""
 
 
 def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
@@ -29,11 +31,15 @@ def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
     if not jobs:
         return "no jobs\n"
     head = ("job", "name", "state", "age", "nodes")
-    rows = [(one.job_id or "-", _short(one.name), one.state, format_span(one.age_s), one.where) for one in jobs]
+    rows = [(one.job_id or "-", _named(one), one.state, format_span(one.age_s), one.where) for one in jobs]
     lines = table(head, rows, width)
     if width >= 100:
         lines = table((*head, "folder"), [(*cells, one.folder) for cells, one in zip(rows, jobs, strict=True)], width)
     return "\n".join(lines) + "\n"
+
+
+def _named(job: JobLine) -> str:
+    return _short(job.name) + (f" [{_short(job.tasks)}]" if job.tasks else "")
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,7 @@ from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
-from glaunch.plan import Option, Plan
+from glaunch.plan import Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
@@ -21,9 +21,13 @@ _LEAVES_SHOWN = 40
 _PODS_SHOWN = 40
 
 
-def plan_text(plan: Plan, width: int = 80, now_s: float | None = None) -> str:
-    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is."""
-    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), "", *_asked(plan, width), "", *_environment(plan, width)]
+def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbose: bool = False) -> str:
+    """The plan for people, `width` columns wide. With `now_s` (seconds since the epoch) it says how old Slurm's answer is.
+
+    `verbose`: which free nodes are in doubtful health too.
+    """
+    health = _health(plan, width) if verbose else []
+    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width), "", *_environment(plan, width)]
     notes = [*_notes("note", (*plan.environment.notes, *plan.notes), width), *_notes("warning", plan.warnings, width)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -68,6 +72,7 @@ def _asked(plan: Plan, width: int) -> list[str]:
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
     lines += row("runs", shlex.join(plan.launch.argv), width)
+    lines += row("started by", started_by(plan.launch), width)
     lines += row("in", plan.launch.work_dir, width)
     lines += row("folder", plan.folder, width)
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
@@ -77,6 +82,23 @@ def _asked(plan: Plan, width: int) -> list[str]:
     for label, option in zip(("sbatch", *[""] * len(others)), others, strict=False):
         lines += row(label, _because(f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option), width)
     return lines
+
+
+def started_by(launch: Launch) -> str:
+    """The launch form, and what it becomes."""
+    words = shlex.join(launch.starter)
+    if launch.form in {"torchrun", "accelerate"}:
+        return f"{launch.form}, one a node, told its place (static rendezvous): {words}"
+    options = f" {words}" if words else ""
+    if launch.form == "exec":
+        return f"srun{options}, once, on the first node: it starts what it wants itself; $GLAUNCH_HOSTFILE names nodes and slots"
+    if launch.form != "mpi":
+        return f"srun{options}, one task a rank"
+    if launch.mpi == "auto":
+        return (
+            f"srun --mpi=pmix{options} where that works there, else Open MPI's mpirun{options}, else srun --mpi=pmi2{options}: one MPI job"
+        )
+    return f"{'mpirun' if launch.mpi == 'mpirun' else f'srun --mpi={launch.mpi}'}{options}: one MPI job"
 
 
 def _because(text: str, option: Option | None) -> str:
@@ -100,6 +122,18 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += slurm_choice(plan, width, now_s)
     age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
+
+
+def _health(plan: Plan, width: int) -> list[str]:
+    """Free nodes that are taken only where no set without them is as good, those with the same reason as one list."""
+    alike: dict[tuple[int, str], list[str]] = {}
+    for one in plan.health:
+        alike.setdefault((one.points, one.why), []).append(one.node)
+    lines: list[str] = []
+    for (points, why), nodes in sorted(alike.items(), key=lambda item: -item[0][0]):
+        label = "" if lines else "health"
+        lines += row(label, f"{fold(nodes)}: left alone among equals, {plural(points, 'point')} ({why})", width)
+    return lines
 
 
 def _at_best(now: Placement | None, best: Placement) -> str:

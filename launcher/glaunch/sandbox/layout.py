@@ -45,6 +45,8 @@ def design(options: SandboxOptions) -> Design:
         raise UsageError(f"--ssh-users: {min(strangers)!r} is nobody in the sandbox", hint=f"its people are root, {', '.join(USERS)}")
     if options.topology and options.shape:
         raise UsageError("--shape and --topology both say what the switches are", hint="give one of them")
+    if any(path.name == "slurm.conf" for path in options.slurm_files):
+        raise UsageError("--slurm-file slurm.conf: the sandbox writes that itself", hint="change a line of it: --slurm-conf KEY=VALUE")
     switches = switches_of(options, default_shape(options.nodes or DEFAULT_NODES))
     fabric = switches.fabric
     nodes = fabric.nodes
@@ -86,6 +88,8 @@ def write(plan: Design, folder: Path) -> None:
     _write_etc(plan, srv)
     for site_file in options.site_files:
         (srv / "etc" / "glaunch" / site_file.name).write_text(read(site_file, "--site"), encoding="utf-8")
+    for slurm_file in options.slurm_files:
+        (srv / "etc" / "slurm" / slurm_file.name).write_text(read(slurm_file, "--slurm-file"), encoding="utf-8")
     key = srv / "munge" / "key"
     key.touch(mode=0o400)
     key.write_bytes(os.urandom(1024))

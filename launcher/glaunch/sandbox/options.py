@@ -44,6 +44,8 @@ class SandboxOptions:
     binds: tuple[Path, ...] = ()
     site_files: tuple[Path, ...] = ()
     """Copied to /etc/glaunch inside."""
+    slurm_files: tuple[Path, ...] = ()
+    """Copied to /etc/slurm inside: job_submit.lua, cli_filter.lua, plugstack.conf."""
     ssh_users: tuple[str, ...] = ("root", *USERS)
     disk_mib: int = 1024
     timeout_s: float = 180.0

@@ -1,0 +1,92 @@
+"""What a plan says beside its decisions: warnings and notes. Pure."""
+
+from collections import Counter
+
+from glaunch.asking import Way, parse_wait
+from glaunch.block_rule import block_rule, tops
+from glaunch.errors import NeverFits
+from glaunch.fabric import Fabric
+from glaunch.hostlist import fold
+from glaunch.placement.eligible import Eligible
+from glaunch.placement.placement import Placement
+from glaunch.request import Request
+from glaunch.settings import Settings
+from glaunch.units import format_time, plural
+
+
+def warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
+    """What a person should know before the job runs: that it never will, or what the fabric does not say."""
+    warnings = [f"Slurm will refuse this or never run it: {impossible.message}"] if impossible else []
+    if fabric.flat:
+        warnings.append(
+            f"no topology is known ({fabric.source}): all nodes are taken to hang on one switch, so any set is as good as another"
+        )
+    warnings += fabric.notes
+    unknown = [] if placement is None else [node for node in placement.nodes if node not in fabric.leaf_of]
+    if unknown:
+        warnings.append(f"the topology does not mention {fold(unknown)}")
+    return tuple(warnings)
+
+
+def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
+    """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
+    n = fit.layout.nodes
+    if best is not None or n > len(fit.could_ever) or not fit.decided:
+        return ()
+    top_of = tops(fabric, None if request.segment else n)
+    held = Counter(top_of[fabric.leaf_of[node]] for node in fit.could_ever if node in fabric.leaf_of)
+    most, where = max(((count, name) for name, count in held.items()), default=(0, ""))
+    has = f"; the most has {where}: {most}" if most else ""
+    if block_rule(fabric, n) is not None and not request.segment:
+        return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
+    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
+
+
+def requeues(settings: Settings, way: Way) -> tuple[str, ...]:
+    """That a pinned job is not requeued, where it was asked to be."""
+    listed = any(option.name == "nodelist" for option in way.arguments)
+    if settings.text("placement.on_bad") != "requeue" or not listed:
+        return ()
+    return (f"{settings.where('placement.on_bad')} requeue: a job that asks for its nodes by name is never requeued; it warns",)
+
+
+def vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str, ...]:
+    """Why waiting for so few leaf switches gets nothing; () where it may."""
+    if not request.wait_for_leaves:
+        return ()
+    leaves, _ = parse_wait(request.wait_for_leaves)
+    if fabric.flat:
+        return ("--wait-for-leaves: this Slurm knows of no leaf switches",)
+    if best is not None and best.cost.leaves > leaves:
+        words = plural(best.cost.leaves, "leaf", "leaves")
+        return (f"--wait-for-leaves {leaves}: even with all nodes free it takes {words}; Slurm waits in vain, then takes any",)
+    return ()
+
+
+def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
+    """What is good to know: what the environment added, what would start sooner, why nodes are not free."""
+    notes = list(fit.notes)
+    if request.inherited:
+        notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
+    if request.named_dependency:
+        notes.append(f"-d {request.named_dependency}: {request.dependency}")
+    if request.unused:
+        notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
+    if hidden:
+        return tuple(notes)
+    if placement is None:
+        free, layout = len(fit.nodes) + len(fit.startable), fit.layout
+        some = f"{free} of {plural(layout.nodes, 'node')} free now"
+        if free >= layout.nodes:
+            some = f"{free} nodes are free now, but not {layout.nodes} that lie together"
+        notes.append(f"{some}: submitted all the same, it starts when Slurm finds the rest")
+        if free and free < layout.nodes:
+            notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
+        if fit.soonest_limit_s:
+            notes.append(f"what would start sooner: -t {format_time(fit.soonest_limit_s)}, which ends before a reservation begins")
+    startable = set(fit.startable) & set(placement.nodes if placement else ())
+    if startable:
+        notes.append(f"{len(startable)} of these nodes are powered down and must start first")
+    if fit.left_out:
+        notes.append("not free: " + ", ".join(f"{count} {why}" for why, count in fit.left_out))
+    return tuple(notes)

@@ -1,0 +1,31 @@
+# form.sh, exec: the program runs once, on the first node, in the environment of a batch script; it starts what it wants by itself.
+#
+# It has MASTER_ADDR (its node), MASTER_PORT (free) and GLAUNCH_HOSTFILE: "HOST slots=N" a line, in the ranks' order.
+# shellcheck disable=SC2034,SC2154 # names that their readers set
+
+form_ready() { gl_speak=1; } # of the ranks only this one says where it runs
+
+# A step, so that signals and output go their usual ways, but one that takes nothing away from those which the program starts. They must
+# find the job's environment, not that of this step.
+form_start() {
+    awk '!($0 in slots) { host[++n] = $0 } { slots[$0]++ } END { for (i = 1; i <= n; i++) print host[i], "slots=" slots[host[i]] }' \
+        "$gl_attempt/hosts" >"$gl_attempt/hostfile"
+    export GLAUNCH_HOSTFILE="$gl_attempt/hostfile"
+    export -p | grep -E '^(export|declare -x) (SLURM|SRUN)_' >"$gl_attempt/slurm.env"
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+    # shellcheck source=/dev/null
+    . "$gl_folder/starter.sh"
+    cd "$gl_attempt" || exit 1
+    exec srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$gl_first" --distribution=block --cpu-bind=none --mem=0 --mpi=none \
+        --label --open-mode=append --output=out/%N.log "$@" sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
+}
+
+form_needs() { :; }
+
+form_rank() {
+    gl_rank=0 gl_local=0
+    # shellcheck disable=SC2046 # names, one word each
+    unset $(env | awk -F= '/^(SLURM|SRUN)_[A-Za-z0-9_]*=/ && $1 !~ /^SLURM_(CONF|JWT)$/ && $1 != "SLURMD_NODENAME" { print $1 }')
+    # shellcheck source=/dev/null
+    . "$gl_attempt/slurm.env"
+}

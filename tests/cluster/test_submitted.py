@@ -1,0 +1,125 @@
+"""What is submitted beside one plain job: arrays, chains, requeues; for real."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
+
+from glaunch.sandbox.box import Sandbox
+from glaunch.sandbox.fault import fault
+
+pytestmark = pytest.mark.slurm
+
+TASK = """\
+#!/bin/sh
+echo "task $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX, $SLURM_ARRAY_TASK_COUNT in all"
+[ "$SLURM_ARRAY_TASK_ID" != "${FAIL-}" ] || exit 7
+"""
+
+LUA = """\
+-- A site's rules: everybody is greeted, and what asks for the large partition goes to the small one.
+function slurm_job_submit(job, partitions, uid)
+    slurm.log_user("Welcome to the centre!\\n4711\\nYour group has used 80 %% of its hours.")
+    if job.partition == "gpu" then
+        job.partition = "small"
+        job.time_limit = 30
+    end
+    return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, partitions, uid)
+    return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
+"""
+
+
+@pytest.fixture
+def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
+    """ada on a small sandbox whose arrays end at index 3."""
+    box = sandboxes("submitted", nodes=4, slurm_conf=("MaxArraySize=4",))
+    user = User(box)
+    user.write("prog.sh", PROGRAM)
+    user.write("task.sh", TASK)
+    yield user
+    idle(box)
+
+
+def test_an_array_that_is_too_large_is_several_jobs_and_every_task_sees_the_index_that_was_asked_for(ada: User) -> None:
+    done = ada.glaunch("run", "-n", "1", "-a", "0-7", "--env", "FAIL=5", "./task.sh")
+    assert done.code == 7, done.stderr
+    seen = [int(index) for index in re.findall(r"^\[(\d+)\] 0: task \1 of 0-7, 8 in all$", done.stdout, re.M)]
+    assert sorted(seen) == list(range(8))
+    assert "7 of 8 array tasks ended well; not 5" in done.stderr
+    first, second, third = re.findall(r"job (\d+) submitted \(tasks", done.stderr)
+    assert ada.glaunch("logs", f"{first}_5").stdout == ada.glaunch("logs", f"{second}_2").stdout != ""
+    assert len(re.findall(rf"^(?:{first}|{second}|{third}) +task \[", ada.glaunch("status", "task").stdout, re.M)) == 3
+    again = ada.run("sbatch", "--parsable", "--array=1", f"{ada.job(third + '_1')['Command'].split()[0]}").stdout.strip()
+    ada.wait_for(again)
+    (run,) = (run for run in ada.attempts(again) if run.job_id == again)
+    assert "task 7 of 0-7" in (run.path / "out" / f"{run.hosts[0]}.log").read_text()
+
+
+def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(ada: User) -> None:
+    done = ada.glaunch("run", "-n", "1", "-a", "1-5:2%3", "-J", "capped", "--sbatch", "hold", "--parsable", "./task.sh")
+    first, second = done.stdout.strip().split(":")
+    assert ada.job(second)["Dependency"].startswith(f"afterany:{first}_*")
+    assert ada.job(second)["ArrayTaskThrottle"] == "3"
+    assert ada.glaunch("cancel", "capped").code == 0
+    assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
+
+
+def test_a_chain_by_name_runs_in_its_order(ada: User) -> None:
+    first = ada.glaunch("run", "-n", "1", "-J", "prep", "--env", "SLEEP=1", "--detach", "./prog.sh").stdout.strip()
+    second = ada.glaunch("run", "-n", "1", "-J", "main", "-d", "afterok:prep", "--detach", "./prog.sh").stdout.strip()
+    done = ada.glaunch("run", "-n", "1", "-d", "afterok:main", "--env", "FAIL=0", "--env", "CODE=7", "./prog.sh")
+    assert f"-d afterok:main: afterok:{second}" in done.stderr
+    assert done.code == 7, done.stderr
+    ends = [[run.end for run in ada.attempts(job_id)][-1] for job_id in (first, second, job_id_of(done))]
+    moments = [moment for end in ends if end is not None for moment in (end.began_s, end.ended_s)]
+    assert moments == sorted(moments)
+    assert len(moments) == 6
+
+
+def test_a_job_that_lost_a_node_runs_again_as_often_as_it_may_and_its_log_goes_on(ada: User) -> None:
+    line = ("run", "-N", "2", "--ntasks-per-node", "1", "--max-requeues", "1", "--env", "SLEEP=60", "--detach", "./prog.sh")
+    job_id = ada.glaunch(*line).stdout.strip()
+    until(lambda: any(len(run.ranks) == 2 for run in ada.attempts(job_id)), 30, "both ranks run")
+    lost = ada.attempts(job_id)[0].hosts[1]
+    fault(ada.box, "power-off", (lost,))
+    try:
+        ada.box.exec(["scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=dead"])  # what SlurmdTimeout would do later
+        ada.wait_for(job_id, "PENDING")
+        ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")  # Slurm lets two minutes pass before it runs again
+        until(lambda: any(len(run.ranks) == 2 and run.restart == 1 for run in ada.attempts(job_id)), 30, "both ranks run again")
+        assert ada.run("scontrol", "requeue", job_id).code == 0
+        ada.wait_for(job_id, "PENDING")
+        ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+        assert ada.wait_for(job_id)["JobState"] == "FAILED"
+    finally:
+        fault(ada.box, "power-off", (lost,), undo=True)
+        ada.box.exec(["scontrol", "update", f"NodeName={lost}", "State=RESUME"])
+    runs = ada.attempts(job_id)
+    assert [run.restart for run in runs] == [0, 1, 2]
+    assert lost not in runs[1].hosts
+    assert (runs[2].ranks, runs[2].end.code if runs[2].end else None) == ((), 1)
+    log = (ada.folder(job_id) / f"batch-{job_id}.log").read_text()
+    assert log.index("Node failure") < log.index(f"run {job_id}.0.1 begins") < log.index("requeued 2 times, and --max-requeues 1 allows")
+
+
+def test_what_a_sites_job_submit_plugin_makes_of_a_job_is_told_and_the_id_is_right(
+    sandboxes: Callable[..., Sandbox], tmp_path: Path
+) -> None:
+    (tmp_path / "job_submit.lua").write_text(LUA)
+    lines = ("JobSubmitPlugins=lua", "PartitionName=small Nodes=n[001-002] MaxTime=60")
+    user = User(sandboxes("lua", nodes=4, slurm_conf=lines, slurm_files=(tmp_path / "job_submit.lua",)))
+    user.write("prog.sh", PROGRAM)
+    done = user.glaunch("run", "-n", "2", "-p", "gpu", "-t", "10", "--parsable", "./prog.sh")
+    job = user.wait_for(done.stdout.strip())
+    assert (job["JobName"], job["Partition"], job["JobState"]) == ("prog", "small", "COMPLETED")
+    assert "Welcome to the centre!" in done.stderr
+    assert "the site changed the partition: gpu → small" in done.stderr
+    assert "the site changed the time limit: 00:10:00 → 00:30:00" in done.stderr

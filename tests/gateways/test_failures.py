@@ -1,0 +1,121 @@
+"""What stands between a user and Slurm, on the real thing and through each gateway: one clear line and its advice, within the deadline."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.gateways.conftest import GATEWAYS
+
+from glaunch.gateways.process import Completed
+from glaunch.sandbox.box import Sandbox
+
+pytestmark = [pytest.mark.slurm, pytest.mark.parametrize("gateway", GATEWAYS)]
+
+DEADLINE_S = 4
+SLACK_S = 8
+"""For the start of glaunch and its Python on a busy machine."""
+
+
+def check(box: Sandbox, gateway: str, conf: str = "/etc/slurm/slurm.conf", user: str = "ada") -> tuple[Completed, float]:
+    """What `glaunch check` says with this slurm.conf, and how long it took."""
+    env = {"GLAUNCH_SLURM_GATEWAY": gateway, "GLAUNCH_SLURM_TIMEOUT_S": str(DEADLINE_S), "SLURM_CONF": conf}
+    began = time.monotonic()
+    done = box.exec(["glaunch", "check"], user, env=env, timeout_s=60)
+    return done, time.monotonic() - began
+
+
+def told(done: Completed) -> list[str]:
+    """stderr without the note that this pyslurm was made for another Slurm."""
+    return [line for line in done.stderr.splitlines() if "it is used all the same" not in line]
+
+
+@pytest.fixture(scope="module")
+def confs(accounting_box: Sandbox) -> Path:
+    """ada's folder of broken copies of slurm.conf, out here; /home/ada/confs inside."""
+    folder = accounting_box.home("ada") / "confs"
+    folder.mkdir(exist_ok=True)
+    good = (accounting_box.dir / "srv/etc/slurm/slurm.conf").read_text()
+    broken = {
+        "key": good + "Frobnicate=1\n",
+        "dead": good + "SlurmctldPort=1\nMessageTimeout=2\n",
+        "munge": good + "AuthInfo=socket=/nonexistent/munge.socket\n",
+        "name": good.replace("SlurmctldHost=ctl", "SlurmctldHost=nowhere"),
+        "good": good,
+    }
+    for name, text in broken.items():
+        (folder / f"{name}.conf").write_text(text)
+    for name in ("topology.conf", "gres.conf", "cgroup.conf"):
+        if (accounting_box.dir / "srv/etc/slurm" / name).exists():
+            (folder / name).write_text((accounting_box.dir / "srv/etc/slurm" / name).read_text())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("conf", "code", "says", "hint"),
+    [
+        ("/nowhere/slurm.conf", 1, "SLURM_CONF=/nowhere/slurm.conf: there is no such file", "unset SLURM_CONF"),
+        ("key", 5, "slurm.conf has a line that this Slurm cannot read", "load that Slurm"),
+        ("dead", 5, "", "scontrol ping"),
+        ("munge", 5, "munge, which proves to Slurm who you are, does not answer on this host", "munge -n | unmunge"),
+        ("name", 5, "does not know the name of Slurm's controller", "grep SlurmctldHost"),
+    ],
+    ids=["no-file", "key", "dead", "munge", "name"],
+)
+def test_what_is_wrong_is_one_line_and_what_to_do(
+    accounting_box: Sandbox, confs: Path, gateway: str, conf: str, code: int, says: str, hint: str
+) -> None:
+    path = conf if conf.startswith("/") else f"/home/ada/{confs.name}/{conf}.conf"
+    done, took_s = check(accounting_box, gateway, path)
+    lines = told(done)
+    assert (done.code, done.stdout, len(lines)) == (code, "", 2), done
+    assert says in lines[0]
+    assert hint in lines[1]
+    assert took_s < DEADLINE_S + SLACK_S
+    assert len(lines[0]) < 300
+
+
+def test_no_configuration_anywhere(accounting_box: Sandbox, gateway: str) -> None:
+    # root, in a mount namespace in which /etc/slurm is empty
+    inner = f"mount -t tmpfs none /etc/slurm && exec env -u SLURM_CONF GLAUNCH_SLURM_GATEWAY={gateway} glaunch check"
+    done = accounting_box.exec(["unshare", "--mount", "sh", "-c", inner], timeout_s=60)
+    lines = told(done)
+    assert (done.code, len(lines)) == (5, 2), done
+    assert "Slurm finds no slurm.conf here" in lines[0]
+    assert "export SLURM_CONF=" in lines[1]
+
+
+def test_a_controller_that_hangs(accounting_box: Sandbox, gateway: str) -> None:
+    pid = accounting_box.exec(["cat", "/run/slurmctld.pid"]).stdout.strip()
+    accounting_box.exec(["kill", "-STOP", pid])
+    try:
+        done, took_s = check(accounting_box, gateway)
+    finally:
+        accounting_box.exec(["kill", "-CONT", pid])
+    lines = told(done)
+    assert (done.code, len(lines)) == (5, 2), done
+    assert f"did not answer within {DEADLINE_S} s" in lines[0]
+    assert "scontrol ping" in lines[1]
+    assert DEADLINE_S <= took_s < DEADLINE_S + SLACK_S
+    assert check(accounting_box, gateway)[0].code == 0
+
+
+@pytest.fixture
+def nothing_left(accounting_box: Sandbox) -> Iterator[None]:
+    """No program of pyslurm's outlives its glaunch."""
+    yield
+    end = time.monotonic() + 10
+    while "pyslurm_program" in accounting_box.exec(["sh", "-c", "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' '"]).stdout:
+        assert time.monotonic() < end, "a pyslurm_program still runs"
+        time.sleep(0.1)
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_check_says_what_it_went_through(accounting_box: Sandbox, gateway: str) -> None:
+    done, _ = check(accounting_box, gateway)
+    assert done.code == 0, done
+    assert f"asked by    {gateway} (" in done.stdout
+    assert "8 nodes, 1 partition, 0 reservations" in done.stdout
+    assert ("docs/gateway.md" in done.stdout) == (gateway == "pyslurm")
+    assert os.linesep.join(told(done)) == ""

@@ -1,0 +1,183 @@
+"""Every launch form on a real Slurm, as a plain user: the same promises whoever starts the ranks."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.node.conftest import Jobs
+
+from glaunch.attempt import AttemptFolder
+from glaunch.plan import Option
+from glaunch.tuning import Variable
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
+
+HOSTILE = (
+    "a b",
+    'it\'s "so"',
+    "$(id) `id` $HOME",
+    "back\\slash\\",
+    "*",
+    "two\nlines\n",
+    "grüße 日本",
+    "",
+    "-x",
+    "--nnodes=9",
+    ":",
+    "~",
+    "a\tb",
+)
+SHOW = """
+i=0
+hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \\n'; }
+for word in "$@"; do echo "word $i $(hex "$word")."; i=$((i + 1)); done
+echo "env $(hex "$HOSTILE")."
+place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
+echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
+[ "${RANK:-3}" != 3 ] || exit 7
+"""
+"""What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7."""
+LISTENS = """
+import os, signal, time
+def told(number, _):
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    if number != signal.SIGUSR1:
+        os._exit(7 if os.environ.get("RANK", "0") == "0" else 0)
+for name in ("USR1", "USR2", "TERM"):
+    signal.signal(getattr(signal, "SIG" + name), told)
+print("ready", flush=True)
+while True:
+    time.sleep(10)
+"""
+TORCH = ("--redirects=0:1", "--tee=0:1")
+"""Debian 12's torch reads its own default for these as None, with Python 3.11."""
+FORMS = {
+    "srun": ("srun", "", ()),
+    "torchrun": ("torchrun", "", TORCH),
+    "mpirun": ("mpi", "mpirun", ()),
+    "mpi by srun": ("mpi", "pmi2", ()),
+    "exec": ("exec", "", ()),
+}
+
+
+def lines_of(run: AttemptFolder) -> dict[int, list[str]]:
+    """Rank → its lines."""
+    found: dict[int, list[str]] = {}
+    for host in run.hosts:
+        for line in (run.path / "out" / f"{host}.log").read_text().splitlines():
+            label, colon, text = line.partition(": ")
+            if colon and label.strip().isdigit() and not text.startswith("slurmstepd-"):
+                found.setdefault(int(label), []).append(text)
+    return found
+
+
+def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
+    form, mpi, options = FORMS[name]
+    return jobs.make(tuple(argv), form=form, mpi=mpi, options=options, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str) -> None:
+    variables = [Variable("HOSTILE", "\n".join(HOSTILE), "--env", "asked for", "")]
+    folder = make(
+        jobs,
+        name,
+        ("sh", "-c", SHOW, "sh", *HOSTILE),
+        nodes=3,
+        per_node=2,
+        tasks=5,
+        variables=variables,
+        more=(Option("gpus-per-node", "4"),),
+    )
+    run = jobs.run(folder)
+    assert run.end is not None
+    assert run.end.code == 7, jobs.log(folder) + str(lines_of(run))
+    assert run.start is not None
+    assert run.start.order == "planned"
+    hosts = sorted((run.path / "granted").read_text().split(), reverse=True)
+    assert list(run.hosts) == hosts
+    once = name == "exec"
+    places = [(0, hosts[0], 0)] if once else [(rank, hosts[rank // 2], rank % 2) for rank in range(5)]
+    assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == places
+    words = [f"word {number} {word.encode().hex()}." for number, word in enumerate(HOSTILE)]
+    value = "env " + "\n".join(HOSTILE).encode().hex() + "."
+    whole = "0,1,2,3"
+    for rank, host, local in places:
+        local_size = 1 if rank == 4 else 2
+        who = f"who {rank}/5 {local}/{local_size} {rank // 2} {host} {hosts[0]} {whole} 0"
+        if once:
+            who = f"who / /  {host} {hosts[0]} {whole} 0"
+        assert lines_of(run)[rank] == [*words, value, who]
+    assert json.loads((run.path / "audit.json").read_text())["how"] == FORMS[name][1]
+
+
+@pytest.mark.parametrize("name", ["torchrun", "mpirun", "exec"])
+def test_a_signal_for_the_ranks_arrives_once_and_nothing_else_dies_of_it(jobs: Jobs, name: str) -> None:
+    folder = make(jobs, name, ("/usr/bin/python3", "-c", LISTENS), nodes=2, per_node=1)
+    job = jobs.submit(folder)
+    ranks = 1 if name == "exec" else 2
+    jobs.until(folder, f"{job}.0.0/out/*.log", "ready", count=ranks)
+    assert jobs.ada("scancel", "--signal=USR1", job).code == 0
+    jobs.until(folder, f"{job}.0.0/out/*.log", "SIGUSR1", count=ranks)
+    assert jobs.ada("scancel", "--signal=USR2", job).code == 0
+    run = jobs.end(folder)[-1]
+    assert run.end is not None
+    assert (run.end.code, run.end.told) == (7, ""), [jobs.log(folder), *(path.read_text() for path in run.path.glob("out/*"))]
+    for rank in range(ranks):
+        lines = lines_of(run)[rank]
+        if name == "mpirun":  # its helper hands on what this Slurm has told the ranks already
+            lines = list(dict.fromkeys(lines))
+        assert lines[:3] == ["ready", "SIGUSR1", "SIGUSR2"]
+
+
+@pytest.mark.parametrize("name", ["torchrun", "mpirun", "exec"])
+def test_a_job_that_is_cancelled_ends_its_ranks(jobs: Jobs, name: str) -> None:
+    folder = make(jobs, name, ("/usr/bin/python3", "-c", LISTENS), nodes=2, per_node=1)
+    job = jobs.submit(folder)
+    jobs.until(folder, f"{job}.0.0/out/*.log", "ready", count=1 if name == "exec" else 2)
+    assert jobs.ada("scancel", job).code == 0
+    run = jobs.end(folder)[-1]
+    assert lines_of(run) == {rank: ["ready", "SIGTERM"] for rank in range(1 if name == "exec" else 2)}
+
+
+def test_torchrun_starts_a_failed_rank_again_and_each_rank_stands_once_in_the_map(jobs: Jobs) -> None:
+    program = 'echo "try $TORCHELASTIC_RESTART_COUNT"; [ "$TORCHELASTIC_RESTART_COUNT" = 1 ] || exit 5'
+    folder = jobs.make(("sh", "-c", program), nodes=1, per_node=2, form="torchrun", options=(*TORCH, "--max_restarts=2"))
+    run = jobs.run(folder)
+    assert run.end is not None
+    assert run.end.code == 0, jobs.log(folder)
+    assert [row.rank for row in run.ranks] == [0, 1]
+    assert {rank: lines[-1] for rank, lines in lines_of(run).items()} == {0: "try 1", 1: "try 1"}
+
+
+@pytest.mark.parametrize("name", ["mpi by srun", "exec"])
+def test_nodes_need_no_python_where_the_program_needs_none(no_python: Jobs, name: str) -> None:
+    run = no_python.run(make(no_python, name, ("sh", "-c", "command -v python3; exit 7"), nodes=2, per_node=2))
+    assert run.end is not None
+    assert run.end.code == 7, no_python.log(run.path.parent)
+
+
+def test_a_starter_that_a_node_lacks_is_one_line_for_each_node(no_python: Jobs) -> None:
+    folder = no_python.make(("sh", "-c", "true"), nodes=2, per_node=1, form="torchrun")
+    run = no_python.run(folder)
+    assert run.end is not None
+    assert run.end.code == 127
+    assert sorted(no_python.log(folder).splitlines())[:2] == [f"glaunch: {host}: /usr/bin/python3: not found" for host in sorted(run.hosts)]
+
+
+def test_a_port_that_is_taken_is_tried_again_with_another(jobs: Jobs) -> None:
+    folder = jobs.make(("sh", "-c", "echo $MASTER_PORT"), nodes=2, per_node=1, form="torchrun", options=TORCH)
+    (folder / "node" / "port.sh").write_text(
+        'n=$(($(cat "/tmp/tries.$SLURM_JOB_ID" 2>/dev/null || echo 0) + 1)); echo $n >"/tmp/tries.$SLURM_JOB_ID"\n'
+        "if [ $n = 1 ]; then\n"
+        "    python3 -c 'import socket, time; s = socket.socket(); s.bind((\"\", 23457)); s.listen(); time.sleep(30)' >/dev/null 2>&1 &\n"
+        "    sleep 0.5; echo 23457 $SLURMD_NODENAME\n"
+        "else echo 23458 $SLURMD_NODENAME; fi\n"
+    )
+    run = jobs.run(folder)
+    assert run.end is not None
+    assert run.end.code == 0, jobs.log(folder)
+    assert run.start is not None
+    assert (run.start.tries, run.start.port) == (2, 23458)
+    assert {rank: lines[-1:] for rank, lines in lines_of(run).items()} == {0: ["23458"], 1: ["23458"]}
