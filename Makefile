@@ -25,7 +25,7 @@ demo: $(READY) ## the whole of glaunch once, on a real 16-node Slurm that is sta
 
 test: $(READY) ## installs what is missing, then lint and every test, also those on a real Slurm and sshd (root); CI=true adds test-versions
 ifneq ($(ROOT),)
-	@$(call packages,git python3 python3-numpy python3-torch python3-mpi4py openmpi-bin shellcheck ibsim-utils opensm infiniband-diags chromium)
+	@$(call packages,git python3 python3-numpy python3-torch python3-mpi4py openmpi-bin shellcheck ibsim-utils opensm infiniband-diags chromium environment-modules)
 	@$(BIN)/python -c 'from pathlib import Path; from glaunch.sandbox.packages import install, missing; \
 		lacking = missing(Path("/"), accounting=True); lacking and install(lacking, yes=bool("$(YES)"))'
 	@versions='$(filter true,$(CI))'; $(check)

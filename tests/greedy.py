@@ -1,6 +1,6 @@
 """Small part-filled fabrics on which a greedy choice of nodes goes wrong, put between busy nodes of any larger one.
 
-tests/placement/test_place.py holds the optimum of each; tests/cluster/test_choice.py and `make bench-placement` put a real slurmctld beside.
+tests/placement/test_place.py holds the optimum of each; tests/cluster/test_choice.py and `make bench-placement` ask a real slurmctld too.
 Of those with a later `since` Slurm 22.05 is as good as the optimum by luck; 24.11.5 took three pods for two on both.
 """
 

@@ -51,6 +51,19 @@ PLANS = {
     ),
 }
 
+PLANS["software"] = replace(
+    PLANS["plain"],
+    environment=replace(
+        PLANS["plain"].environment,
+        variables=(replace(DEBUG, yields=True), Variable("HF_TOKEN", "(not shown)", "--env", "asked for with --env", "", withheld=True)),
+    ),
+    launch=replace(
+        PLANS["plain"].launch,
+        modules=("gcc/12.3", "it's a module"),
+        setup=("source ~/env.sh # mine", "[[ -d /scratch ]] && export DATA='/scratch/a b'"),
+    ),
+)
+
 
 def folder_of(plan: Plan) -> dict[str, str]:
     return dict(render(plan, load_templates(), version="1.2.3", gathering=GATHERING).texts)
@@ -86,12 +99,13 @@ def test_every_shell_reads_it(name: str, shell: tuple[str, ...], tmp_path: Path)
             assert (done.returncode, done.stderr) == (0, ""), path
 
 
-@pytest.mark.parametrize("name", ["plain", "array", "partial"])
+@pytest.mark.parametrize("name", ["plain", "array", "partial", "software"])
 def test_shellcheck(name: str, tmp_path: Path) -> None:
     script = tmp_path / "job.sbatch"
     script.write_text(folder_of(PLANS[name])["job.sbatch"], encoding="utf-8")
+    shell = "bash" if name == "software" else "sh"  # its own lines are bash
     # SC2034, SC2154: names that the script and node/batch.sh share. SC2016: values that must not expand
-    command = ["shellcheck", "-s", "sh", "-e", "SC2016,SC2034,SC2154", str(script)]
+    command = ["shellcheck", "-s", shell, "-e", "SC1090,SC1091,SC2016,SC2034,SC2154", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -107,7 +121,7 @@ def test_no_value_goes_into_the_script_without_a_filter() -> None:
         for path, text in load_templates().items()
         if path == "job.sbatch.j2" or path.startswith("parts/")
         for value in re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL)
-        if not re.search(r"\|\s*(q|sbatch|comment|number|option|variable|signal)\b", value)
+        if not re.search(r"\|\s*(q|sbatch|comment|code|number|option|variable|signal)\b", value)
     ]
     assert bare == []
 

@@ -7,14 +7,12 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.request import Caller, Request
 from glaunch.settings import Settings
-
-SECRET = re.compile(r"(?i)(key|token|secret|passw|credential|authorization|cookie)")
-"""Names of variables whose values are written nowhere."""
 
 
 def user_name() -> str:
@@ -60,20 +58,15 @@ def terminal_width() -> int:
     return min(100, shutil.get_terminal_size((80, 24)).columns)
 
 
-def split_secrets(variables: tuple[tuple[str, str], ...]) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
-    """(variables to write into the script, those that travel by the environment alone because their names say they are secrets)."""
-    hidden = {name: value for name, value in variables if SECRET.search(name)}
-    return tuple((name, value) for name, value in variables if name not in hidden), hidden
-
-
 def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> Caller:
     """The caller's facts; raises UsageError for a script that is not there (unless planning from a capture: its files may be elsewhere)."""
     script = request.command[0]
+    place = _Place(settings, environ, must_exist, *_software(request, settings))
     return Caller(
         user=user_name(),
         groups=frozenset(map(_group, os.getgroups())),
         work_dir=_work_dir(environ),
-        program=_program(script, settings, environ, must_exist=must_exist) + request.command[1:],
+        program=_program(script, place) + request.command[1:],
         job_name=re.sub(r"[\x00-\x1f\x7f]", "_", re.sub(r"\.(py|sh)$", "", Path(script).name) or "job")[:128],
         environ=environ,
     )
@@ -87,39 +80,67 @@ def _work_dir(environ: Mapping[str, str]) -> str:
     return os.getcwd()
 
 
-def _program(script: str, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> tuple[str, ...]:
-    """A .py file runs with the Python of the caller's PATH (not glaunch's own); anything else is run as it is."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the words of a command may mean here."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    must_exist: bool
+    modules: bool
+    """Modules or lines of one's own come before the program, so PATH is another one there."""
+    container: bool
+    """The program is in an image: what is on this host says nothing."""
+
+
+def _software(request: Request, settings: Settings) -> tuple[bool, bool]:
+    """(whether the job changes its PATH before the program, whether it runs in a container)."""
+    modules = bool(request.modules or request.setup or settings.words("launch.modules") or settings.words("launch.setup"))
+    return modules, settings.text("container.image") not in {"", "none"}
+
+
+def _program(script: str, place: _Place) -> tuple[str, ...]:
+    """A .py file runs with the Python of the caller's PATH (not glaunch's own); anything else is run as it is.
+
+    What only the job can find (after its modules, in its container) keeps its bare name.
+    """
     path = Path(script)
+    must_exist = place.must_exist and not (place.container and path.is_absolute())
     if script.endswith(".py"):
         if must_exist and not path.is_file():
             raise UsageError(f"there is no script {script!r} in {os.getcwd()}", hint=_near(path))
-        return _python(settings, environ), script
+        return _python(place), script
     if "/" in script:
         if must_exist and not path.is_file():
             raise UsageError(f"there is no program {script!r}", hint=_near(path))
         if must_exist and not os.access(path, os.X_OK):
             raise UsageError(f"{script!r} is not executable", hint=f"chmod +x {script}, or name what runs it: glaunch … bash {script}")
         return (script,)
-    if not must_exist or shutil.which(script, path=environ.get("PATH")):
+    if not must_exist or place.container or shutil.which(script, path=place.environ.get("PATH")):
         return (script,)
     if path.is_file():
         start = f"./{script}"
         if not os.access(path, os.X_OK):
             raise UsageError(f"{script!r} is not executable", hint=f"chmod +x {script}, or name what runs it: glaunch … bash {script}")
         return (start,)
+    if place.modules:
+        return (script,)
     raise UsageError(f"there is no command {script!r} on PATH and no file of that name in {os.getcwd()}", hint=_near(path))
 
 
-def _python(settings: Settings, environ: Mapping[str, str]) -> str:
-    wanted = settings.text("python")
-    if "/" in wanted:
+def _python(place: _Place) -> str:
+    wanted, environ = place.settings.text("python"), place.environ
+    if "/" in wanted or place.container:
         return wanted
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
     # A centre's module may have put glaunch's own environment on PATH; the user's packages are not in it.
     own = os.path.join(sys.prefix, "bin")
     if sys.prefix != sys.base_prefix and environ.get("VIRTUAL_ENV") != sys.prefix:
         folders = [folder for folder in folders if os.path.realpath(folder) != os.path.realpath(own)]
-    return shutil.which(wanted, path=os.pathsep.join(folders)) or wanted
+    found = shutil.which(wanted, path=os.pathsep.join(folders)) or wanted
+    # An active environment is what its owner wants, whatever modules put before it on PATH; else the modules' own Python is.
+    active = [prefix for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if (prefix := environ.get(name))]
+    return wanted if place.modules and not any(found.startswith(prefix.rstrip("/") + "/") for prefix in active) else found
 
 
 def _near(path: Path) -> str:

@@ -71,6 +71,7 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
+    environment = _environment(request, settings, rules, fit.layout.nodes, caller)
     parts = _parts(request, cluster)
     decided = Plan(
         submission_id=submission_id,
@@ -92,8 +93,8 @@ def decide(
         health=health,
         directives=_directives(request, origins, cluster, partition, fit, caller, folder, segment),
         arguments=way.arguments,
-        environment=_environment(request, settings, rules, fit.layout.nodes, caller),
-        launch=launch_of(settings, caller, fit.layout, is_python=request.command[0].endswith(".py")),
+        environment=environment,
+        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables)),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(

@@ -4,11 +4,13 @@ sbatch reads SBATCH_*, and a variable beats a line of the script. So glaunch rea
 an environment without them. srun reads SLURM_* in the job; those that glaunch's own steps decide do not travel.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from glaunch.request import Request, apart, asks, with_option
+from glaunch.errors import UsageError
+from glaunch.request import EXPORT_HINT, Request, apart, asks, with_option
+from glaunch.secret import shown_list
 
 _ASKED = MappingProxyType(
     {
@@ -84,7 +86,10 @@ _STEPS = frozenset(
 """Options of srun that the job's own steps set. How ranks are bound (SLURM_CPU_BIND, SLURM_MPI_TYPE, …) stays the user's.
 **Source:** srun(1), INPUT ENVIRONMENT VARIABLES."""
 
-NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}
+_CONTAINERS = frozenset(f"PYXIS_CONTAINER_{name}" for name in ("ENV", "IMAGE", "MOUNTS", "NAME", "SAVE", "WORKDIR"))
+"""pyxis would put every step of the job into that container, also those that only order and gather. **Source:** pyxis args.c."""
+
+NOT_HANDED_ON = frozenset(f"SBATCH_{name}" for name in _ASKED) | _GLAUNCHS | _STEPS | _CONTAINERS | {"SBATCH_CLUSTERS", "SLURM_CLUSTERS"}
 """What the environment of sbatch, and so of the job, is without."""
 
 
@@ -101,8 +106,61 @@ def with_inherited(request: Request, environ: Mapping[str, str]) -> Request:
         for part, said in apart(option, None if option in _SWITCHES else value or None):
             if not asks(request, part):
                 request = with_option(request, part, said)
-                used.append(f"SBATCH_{name}={value}")
-    inside = "SLURM_JOB_ID" in environ  # these describe the job around this shell; they are nobody's wish
-    unused = _GLAUNCHS if inside else _GLAUNCHS | _STEPS
+                used.append(f"SBATCH_{name}={shown_list(value) if name == 'EXPORT' else value}")
+    _all_there(request, environ)
+    inside = _inside(environ)  # these describe the job around this shell; they are nobody's wish
+    unused = _CONTAINERS | (_GLAUNCHS if inside else _GLAUNCHS | _STEPS)
     left_out = tuple(f"{name}={environ[name]}" for name in sorted(unused) if name in environ)
     return replace(request, inherited=tuple(dict.fromkeys(used)), unused=left_out)
+
+
+def _all_there(request: Request, environ: Mapping[str, str]) -> None:
+    """Refuse a name to export that names nothing: sbatch would say nothing, nor of the second half of a value with a comma in it."""
+    own = {name for name, _ in request.env}
+    for name in (request.export or "").split(","):
+        if name and name not in {"ALL", "NONE"} and name not in own and name not in environ:
+            raise UsageError(f"--export: there is no {name} in your environment", hint=EXPORT_HINT)
+
+
+def around_a_new_job(environ: Mapping[str, str], keep: Collection[str]) -> dict[str, str]:
+    """An environment for the submission of a job, without what an allocation around this shell has put into it.
+
+    All SLURM_* go but those named (they say where the cluster is), and what slurmstepd and MPI put into a task for that task alone: which
+    of the node's GPUs are its own, and where its process manager listens. Outside an allocation nothing is taken.
+    """
+    if not _inside(environ):
+        return dict(environ)
+    return {name: value for name, value in environ.items() if name in keep or not (name.startswith("SLURM") or _a_tasks_own(name))}
+
+
+def around_steps(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment for steps in the allocation around this shell: the job's variables stay, those of the step or task around it go.
+
+    A binding that a step was given (SLURM_CPU_BIND with its _TYPE and _LIST) would be taken over by every step started in it. What says
+    that there is such a step (SLURM_STEP_ID) stays: it holds what the allocation has, so the job's own step must share with it.
+    """
+    if "SLURM_STEP_ID" not in environ and "SLURM_CPU_BIND_LIST" not in environ:
+        return dict(environ)
+    return {name: value for name, value in environ.items() if name == "SLURM_STEP_ID" or not _a_steps_own(name)}
+
+
+def _inside(environ: Mapping[str, str]) -> bool:
+    return "SLURM_JOB_ID" in environ or "SLURM_JOBID" in environ
+
+
+def _a_steps_own(name: str) -> bool:
+    return name.startswith(_OF_A_STEP) or name in _OF_A_TASK or _a_tasks_own(name)
+
+
+def _a_tasks_own(name: str) -> bool:
+    return name in _DEVICES or (name.startswith(_MPI) and not name.startswith(("PMIX_MCA_", "OMPI_MCA_")))
+
+
+_MPI = ("PMI_", "PMI2_", "PMIX_", "OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "PALS_", "PRTE_LAUNCHED")
+_DEVICES = frozenset({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK", "GPU_DEVICE_ORDINAL"})
+"""What Slurm's gres/gpu plugin sets for a task. **Source:** slurm-22.05 src/plugins/gres."""
+_OF_A_STEP = ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_GPU_BIND", "SLURM_SRUN_COMM", "SLURM_UMASK", "SLURM_PRIO_PROCESS")
+_OF_A_TASK = frozenset(
+    f"SLURM_{name}"
+    for name in ("DISTRIBUTION", "GTIDS", "LAUNCH_NODE_IPADDR", "LOCALID", "MPI_TYPE", "NODEID", "PROCID", "TASK_PID", "TOPOLOGY_ADDR")
+)

@@ -2,10 +2,11 @@
 
 import re
 
-from glaunch.errors import UsageError
+from glaunch.container import container_of
+from glaunch.errors import ConfigError, UsageError
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Launch
-from glaunch.request import Caller
+from glaunch.request import Caller, Request
 from glaunch.settings import Settings
 
 _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.commands.launch"}
@@ -13,12 +14,13 @@ _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.comma
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
-def launch_of(settings: Settings, caller: Caller, layout: RankLayout, *, is_python: bool) -> Launch:
-    """The launch form that the settings name, for the caller's program; `is_python`: it is a .py file, run by the caller's interpreter.
+def launch_of(request: Request, settings: Settings, caller: Caller, layout: RankLayout, variables: tuple[str, ...]) -> Launch:
+    """The launch form that the settings name, for the caller's program, and what it runs in; `variables`: names that the plan sets.
 
-    Raises UsageError for what belongs to another form, or what this one cannot do. **Source** of accelerate's even share:
-    accelerate's utils/launch.py, prepare_multi_gpu_env (num_processes // num_machines).
+    Raises UsageError for what belongs to another form, or what this one cannot do, ConfigError for what the site keeps to itself.
+    **Source** of accelerate's even share: accelerate's utils/launch.py, prepare_multi_gpu_env (num_processes // num_machines).
     """
+    is_python = request.command[0].endswith(".py")
     form, mpi = settings.text("launch.form"), settings.text("launch.mpi")
     restarts = settings.number("launch.max_restarts")
     if restarts and form != "torchrun":
@@ -40,4 +42,27 @@ def launch_of(settings: Settings, caller: Caller, layout: RankLayout, *, is_pyth
     if restarts:
         starter += (f"--max_restarts={restarts}",)
     starter += settings.words("launch.options")
-    return Launch(form, caller.program, caller.work_dir, starter, mpi if form == "mpi" else "")
+    container = container_of(request, settings, caller, variables)
+    if container is not None and (form, mpi, container.runtime) == ("mpi", "mpirun", "pyxis"):
+        raise UsageError("mpirun starts no ranks in a container of pyxis", hint="launch.mpi: pmix, or --container-runtime apptainer")
+    return Launch(
+        form,
+        caller.program,
+        caller.work_dir,
+        starter,
+        mpi if form == "mpi" else "",
+        modules=_added(settings, "launch.modules", request.modules, "--module"),
+        setup=_added(settings, "launch.setup", request.setup, "--setup"),
+        container=container,
+    )
+
+
+def _added(settings: Settings, key: str, more: tuple[str, ...], option: str) -> tuple[str, ...]:
+    """The settings' list and what the line adds; where a site keeps the key to itself, nothing is added."""
+    kept = settings.protection(key)
+    if more and kept is not None:
+        raise ConfigError(f"{option}: {key!r} is set by the site alone: {kept.message}", hint=f"fixed in {kept.where}")
+    for text in more:
+        if any(ord(char) < 0x20 and char != "\t" for char in text) or "\x7f" in text:
+            raise UsageError(f"{option} {text!r}: a value of one line is expected", hint=f"{option} once more for each line")
+    return (*settings.words(key), *more)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from glaunch import __version__
-from glaunch.caller import caller_of, here_folder, home_folder, login_host, split_secrets, state_folder
+from glaunch.caller import caller_of, here_folder, home_folder, login_host, state_folder
 from glaunch.cluster import Cluster
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import decide, network_of, partition_of
@@ -34,6 +34,7 @@ from glaunch.settings import Settings
 from glaunch.shipped import shipped
 from glaunch.talk import talk
 from glaunch.units import MIB
+from glaunch.withheld import without_secrets
 
 if TYPE_CHECKING:
     from glaunch.report.contact import Contact
@@ -185,15 +186,14 @@ def _slurm_choice(world: World, decided: Plan, fabric: Fabric) -> SlurmChoice:
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:
-    """(plan, its texts, the secrets of --env) for this cluster as it was seen."""
+    """(plan, its texts, the values of its secrets) for this cluster as it was seen."""
     decided, hidden = _decide(world, request, cluster, fabric)
     return decided, script_of(world, decided), hidden
 
 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
-    """(plan, the secrets of --env, which travel by sbatch's environment and are written nowhere)."""
+    """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
     request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
-    public, hidden = split_secrets(request.env)
     caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
     submission_id = os.urandom(4).hex()
 
@@ -203,7 +203,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
             decided = decide(
-                replace(request, env=public),
+                request,
                 world.settings,
                 world.rules,
                 seen,
@@ -216,7 +216,7 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
                 held=held_nodes(past, time.time()),
                 failed=failed_jobs(past, time.time()),
             )
-            return decided, hidden
+            return without_secrets(decided)
         except NeverFits:
             if anew or seen.accounting is None:
                 raise

@@ -63,6 +63,34 @@ class SlurmChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Container:
+    """The container that every rank starts in."""
+
+    runtime: str
+    """pyxis, apptainer, or auto: what the job finds on its nodes."""
+    named: str
+    """The image as it was asked for."""
+    file: str
+    """Its path, absolute; "" for an image of a registry, which every node fetches once a job."""
+    pyxis: str
+    """The image as pyxis names it."""
+    apptainer: str
+    """The same for Apptainer."""
+    mounts: tuple[str, ...]
+    """`SRC:DST[:FLAGS]` beside the job's folder, the working folder and the log folder, which are there anyway."""
+    work_dir: str
+    """Inside."""
+    variables: tuple[str, ...]
+    """Names of variables that keep the job's value where the image has one too."""
+    options: tuple[str, ...]
+    """More words for the runtime."""
+    import_s: int
+    """At most so long the import may take."""
+    node_dir: str
+    """Node-local place for an image that Apptainer fetched."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """How the ranks are started. `argv` is the program as each rank runs it: ("/usr/bin/python3", "/home/ada/train.py", "--lr", "1e-3")."""
 
@@ -77,6 +105,11 @@ class Launch:
     """
     mpi: str = ""
     """For the form mpi: auto, mpirun, or a type that srun --mpi takes."""
+    modules: tuple[str, ...] = ()
+    """Loaded in the batch shell, in this order, before anything else."""
+    setup: tuple[str, ...] = ()
+    """The user's own lines for that shell, after the variables are set."""
+    container: Container | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """What the user asked for; knows nothing of any cluster."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from glaunch.errors import UsageError
+from glaunch.secret import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,14 @@ class Request:
     """Hand a request to Slurm that can never run."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
+    modules: tuple[str, ...] = ()
+    """More modules than the settings name."""
+    setup: tuple[str, ...] = ()
+    """More lines for the batch shell than the settings have."""
+    container_mounts: tuple[str, ...] = ()
+    container_env: tuple[str, ...] = ()
+    export: str | None = None
+    """Which of the caller's own variables the job gets: ALL (as without a word), NONE, or names with commas between them."""
     sbatch: tuple[tuple[str, str | None], ...] = ()
     """Any other sbatch option, name without dashes → value."""
     inherited: tuple[str, ...] = ()
@@ -71,6 +81,7 @@ FIELDS = MappingProxyType(
         "dependency": "dependency",
         "exclude": "exclude",
         "exclusive": "exclusive",
+        "export": "export",
         "gpus-per-node": "gpus_per_node",
         "job-name": "name",
         "mem": "mem",
@@ -117,6 +128,8 @@ def with_option(request: Request, name: str, value: str | None) -> Request:
         raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
     if name in PER_NODE:
         raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
+    if name == "export":
+        return exporting(request, _text(name, value))
     field = FIELDS.get(name)
     if field is None or (field == "exclusive" and value is not None):
         return replace(request, sbatch=(*request.sbatch, (name, value)))
@@ -124,11 +137,40 @@ def with_option(request: Request, name: str, value: str | None) -> Request:
     return replace(request, **change)
 
 
+def exporting(request: Request, value: str) -> Request:
+    """The request with `--export VALUE`: words with commas between them, as sbatch takes them.
+
+    A NAME=VALUE goes the way of --env, so sbatch never sees a value and cannot cut it; names, ALL and NONE stay what they are.
+    Raises UsageError for a word that is no name. **Source:** sbatch(1), --export.
+    """
+    names, pairs = [], []
+    for word in value.split(","):
+        name, equals, text = word.partition("=")
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise UsageError(f"--export {shown(name, text) if equals else word!r}: {name!r} is no name of a variable", hint=EXPORT_HINT)
+        names.append("NONE" if name == "NIL" and not equals else name)
+        pairs += [(name, text)] if equals else []
+    said = dict.fromkeys(names)
+    if "ALL" in said:
+        said = {"ALL": None}
+    elif "NONE" in said and len(said) > 1:
+        del said["NONE"]
+    return replace(request, export=",".join(said), env=(*request.env, *pairs))
+
+
+EXPORT_HINT = "--export ALL, NONE or NAME,NAME; a value of one's own, with commas or not: --env NAME=VALUE"
+
+
+def _text(name: str, value: str | None) -> str:
+    if value is None:
+        raise UsageError(f"--sbatch {name} needs a value", hint=f"--sbatch {name}=VALUE")
+    return value
+
+
 def _said(name: str, value: str | None) -> str | int | bool:
     if name in {"exclusive", "requeue"}:
         return True
-    if value is None:
-        raise UsageError(f"--sbatch {name} needs a value", hint=f"--sbatch {name}=VALUE")
+    value = _text(name, value)
     if name not in {"cpus-per-task", "ntasks-per-node"}:
         return value
     if not (value.isascii() and value.isdigit()):

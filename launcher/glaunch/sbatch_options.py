@@ -9,7 +9,7 @@ from glaunch.plan import Option, Plan
 from glaunch.request import Request, asks
 
 SWITCHES = ("exclusive", "requeue")
-TEXTS = ("clusters", "account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array")
+TEXTS = ("clusters", "account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array", "export")
 
 
 def directives(

@@ -187,6 +187,13 @@ def _shell_word(text: str) -> str:
     return _shell(text).replace("\r", "'\"$gl_cr\"'")
 
 
+def _code(line: str) -> str:
+    """A line of the user's own shell code, as it is: nothing is quoted, since it is code."""
+    if _CONTROL.search(line.replace("\t", " ")):
+        raise UsageError(f"setup line {line!r}: a line of a script holds no control characters", hint="one line each")
+    return line
+
+
 def _sbatch(value: str, name: str) -> str:
     """An #SBATCH value: double quotes, backslash and quote escaped, nothing expanded; a line's end cannot be written at all."""
     if _CONTROL.search(value):
@@ -221,6 +228,7 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         q=_shell_word,
         sbatch=_sbatch,
         comment=_comment,
+        code=_code,
         number=_number,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
         variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),

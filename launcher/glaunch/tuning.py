@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from glaunch.errors import ConfigError
 from glaunch.rule import ANY_CLASS, Flag, Rule
+from glaunch.secret import HIDDEN, is_secret, shown
 from glaunch.settings import USER, Row
 
 INHERITED = "your environment"
@@ -23,6 +24,10 @@ class Variable:
     """The rule (`R14`), the setting's place (`/etc/glaunch/site.yaml:12`) or `--env`."""
     reason: str
     source: str
+    yields: bool = False
+    """Set by a rule or the site: modules that the job loads are as good as the environment at launch, and what they set stays."""
+    withheld: bool = False
+    """A secret: the value is not here, and reaches the job by the environment alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class _Work:
     def rules(self, holding: Sequence[Rule]) -> None:
         for rule in holding:
             for one in rule.assignments:
-                self.wanted[one.name] = Variable(one.name, one.value, rule.id, one.reason, rule.source)
+                self.wanted[one.name] = Variable(one.name, one.value, rule.id, one.reason, rule.source, yields=True)
 
     def site(self, rows: Sequence[Row], holding: Sequence[Rule]) -> None:
         """The site's lines over the rules', without those that a rule leaves out for this job."""
@@ -105,8 +110,9 @@ class _Work:
         for name in list(self.wanted):
             if name in self.user_env and self.user_env[name] != self.wanted[name].value:
                 weak = self.wanted.pop(name)
+                would = HIDDEN if is_secret(name) else repr(weak.value)
                 self.kept.append(
-                    Variable(name, self.user_env[name], INHERITED, weak.reason, f"{weak.origin} would set {weak.value!r}; {weak.source}")
+                    Variable(name, self.user_env[name], INHERITED, weak.reason, f"{weak.origin} would set {would}; {weak.source}")
                 )
 
     def own(self, rows: Sequence[Row], extra: Sequence[tuple[str, str]]) -> None:
@@ -117,7 +123,8 @@ class _Work:
             self.kept = [one for one in self.kept if one.name != row.name]
             before = self.user_env.get(row.name)
             if before is not None and row.value is not None and before != row.value:
-                self.notes.append(f"{row.name}={before} of your environment is replaced by {row.value} ({row.where})")
+                after = HIDDEN if is_secret(row.name) else row.value
+                self.notes.append(f"{shown(row.name, before)} of your environment is replaced by {after} ({row.where})")
             self._take(row, "set in your own settings")
 
     def remove(self, holding: Sequence[Rule]) -> None:
@@ -157,7 +164,7 @@ class _Work:
     def _take(self, row: Row, reason: str) -> None:
         self.wanted.pop(row.name, None)
         if row.value is not None:
-            self.wanted[row.name] = Variable(row.name, row.value, row.where, row.reason or reason, row.where)
+            self.wanted[row.name] = Variable(row.name, row.value, row.where, row.reason or reason, row.where, yields=row.layer < USER)
 
     def _unset(self, name: str, rule: Rule) -> None:
         wanted = self.wanted.pop(name, None)

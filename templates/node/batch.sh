@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_speak=0 gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -21,6 +21,46 @@ export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"
 . "$gl_folder/node/form.sh"
 
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
+
+# The shell function `module`, where a centre has one: functions are not inherited, so a script reads what defines it, as a login shell does.
+find_modules() {
+    ! command -v module >/dev/null || return 0
+    for gl_init in ${MODULESHOME:+"$MODULESHOME/init/sh"} ${LMOD_PKG:+"$LMOD_PKG/init/sh"} /etc/profile.d/modules.sh /etc/profile.d/lmod.sh \
+        /etc/profile.d/z00_lmod.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh /usr/share/Modules/init/sh; do
+        # Tried in a shell of its own: an error in a file that is read ends the shell
+        # shellcheck source=/dev/null
+        if [ -r "$gl_init" ] && (set +u && . "$gl_init" && command -v module) >/dev/null 2>&1; then
+            set +u
+            # shellcheck source=/dev/null
+            . "$gl_init"
+            set -u
+            return 0
+        fi
+    done
+    return 1
+}
+
+load_modules() { # NAME…
+    find_modules || stop "no modules on ${SLURMD_NODENAME:-this host} (neither Lmod nor environment-modules is found): $* cannot be loaded"
+    for gl_module in "$@"; do
+        gl_before=${LOADEDMODULES-}
+        set +u
+        module load "$gl_module" >"$gl_attempt/module.said" 2>&1
+        gl_result=$?
+        set -u
+        # Old ones report no failure: then nothing new is loaded
+        case :${LOADEDMODULES-}: in
+        *":$gl_module:"* | *":$gl_module/"*) ;;
+        *) [ "${LOADEDMODULES-}" != "$gl_before" ] || gl_result=1 ;;
+        esac
+        if [ "$gl_result" -ne 0 ]; then
+            gl_said=$(tr -s '[:space:]' ' ' <"$gl_attempt/module.said" | head -c 300)
+            stop "module $gl_module does not load on ${SLURMD_NODENAME:-this host}; no rank was started: $gl_said"
+        fi
+        cat "$gl_attempt/module.said" >&2
+    done
+    rm -f "$gl_attempt/module.said"
+}
 
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
 # What sbatch left in the environment about the ranks' shape would contradict that.
@@ -209,10 +249,11 @@ find_port() { # TRY
 }
 
 # What a form starts the ranks with; both become srun. SLURM_HOSTFILE is for this one srun only; its file names one host a task. The output's
-# files are named from where srun stands, so that a "%" or a backslash in the folder's name is not taken for a pattern.
+# files are named from where srun stands, so that a "%" or a backslash in the folder's name is not taken for a pattern. With "here" in a step
+# (SLURM_STEP_ID) that step holds the cores and waits for this one, so this one shares them.
 ranks_step() { # [OPTION…] COMMAND…: one task a rank
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
-        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} "$@"
+        ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     if [ "$gl_form" = planned ]; then
         unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
@@ -227,7 +268,8 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
 # ranks, whoever starts those.
 agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
-    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log "$@"
+    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log \
+        ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     if [ "$gl_form" = planned ]; then
         export SLURM_HOSTFILE="$gl_attempt/ordered"

@@ -11,7 +11,7 @@ form_start() {
     awk '!($0 in slots) { host[++n] = $0 } { slots[$0]++ } END { for (i = 1; i <= n; i++) print host[i], "slots=" slots[host[i]] }' \
         "$gl_attempt/hosts" >"$gl_attempt/hostfile"
     export GLAUNCH_HOSTFILE="$gl_attempt/hostfile"
-    export -p | grep -E '^(export|declare -x) (SLURM|SRUN)_' >"$gl_attempt/slurm.env"
+    export -p | grep -v " SLURM_JWT=" | grep -E '^(export|declare -x) (SLURM|SRUN)_' >"$gl_attempt/slurm.env"
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
     # shellcheck source=/dev/null
     . "$gl_folder/starter.sh"

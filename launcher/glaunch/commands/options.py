@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, Request, apart, asks, read_words, with_option
+from glaunch.request import FIELDS, Request, apart, asks, exporting, read_words, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -66,7 +66,19 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(KEYS["placement.on_bad"].choices),
         help="What the job does in more pods than its size needs: go on, fail, or go back to the queue once.",
     ),
+    click.option("--module", multiple=True, metavar="NAME", help="Load this module in the job, before the ranks (repeatable)."),
+    click.option("--setup", multiple=True, metavar="LINE", help="Run this line of bash in the job, before the ranks (repeatable)."),
+    click.option("--container", metavar="IMAGE", help="Start the ranks in this container: a file, or an image of a registry."),
+    click.option("--container-mounts", multiple=True, metavar="SRC[:DST[:ro]]", help="Show this folder in it (repeatable, or commas)."),
+    click.option("--container-workdir", metavar="FOLDER", help="Start there inside it; without it where you are now."),
+    click.option("--container-env", multiple=True, metavar="NAMES", help="Variables that keep your value where the image has its own."),
+    click.option("--container-runtime", type=click.Choice(KEYS["container.runtime"].choices), help="Which runtime; auto: what nodes have."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
+    click.option(
+        "--export",
+        metavar="ALL|NONE|NAMES",
+        help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
+    ),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
@@ -137,6 +149,9 @@ def options_of(params: dict[str, Any]) -> dict[str, tuple[str, str]]:
         "launch.form": "launcher",
         "launch.options": "launcher_option",
         "launch.max_restarts": "max_restarts",
+        "container.image": "container",
+        "container.workdir": "container_workdir",
+        "container.runtime": "container_runtime",
         "placement.mode": "place",
         "placement.objective": "objective",
         "placement.on_bad": "on_bad_placement",
@@ -156,12 +171,18 @@ def request_from(params: dict[str, Any]) -> Request:
         gpus_per_node=params["gpus_per_node"],
         cpus_per_task=params["cpus_per_task"],
         env=tuple(_variable(word) for word in params["env"]),
+        modules=_listed(params["module"]),
+        setup=tuple(line for line in params["setup"] if line.strip()),
+        container_mounts=_listed(params["container_mounts"]),
+        container_env=_listed(params["container_env"]),
         exclusive=params["exclusive"],
         requeue=params["requeue"] or params["max_requeues"] is not None,
         max_requeues=params["max_requeues"],
         force=params["force"],
         **{name: params[name] for name in PASSED},
     )
+    if params["export"] is not None:
+        request = exporting(request, params["export"])
     for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
         if name in FIELDS and asks(request, name):
             raise UsageError(
@@ -169,6 +190,11 @@ def request_from(params: dict[str, Any]) -> Request:
             )
         request = with_option(request, name, value)
     return request
+
+
+def _listed(words: tuple[str, ...]) -> tuple[str, ...]:
+    """An option that may be repeated and may hold a list with commas."""
+    return tuple(part for word in words for part in word.split(",") if part)
 
 
 def _variable(word: str) -> tuple[str, str]:

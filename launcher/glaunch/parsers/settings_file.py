@@ -49,7 +49,7 @@ def typed(key: Key, node: Node, where: str, layer: int) -> Setting:
     """The setting that `node` stands for. Raises ConfigError that starts with `where`, the place of the value."""
     if key.kind == "table":
         return _rows(key, node, where, layer)
-    if key.kind in {"words", "paths"}:
+    if key.kind in {"words", "paths", "lines"}:
         return Setting(_words(key, node, where), where, layer)
     if not isinstance(node, Scalar):
         raise _wrong(key, _shown(node), where)
@@ -58,9 +58,10 @@ def typed(key: Key, node: Node, where: str, layer: int) -> Setting:
 
 def typed_text(key: Key, text: str, where: str, layer: int) -> Setting:
     """The setting that a variable's text stands for: words parted by commas, paths by colons. Raises ConfigError."""
-    if key.kind == "table":
+    if key.kind in {"table", "lines"}:
         raise ConfigError(
-            f"{where}: {key.name!r} takes {key.takes} and cannot be given as a variable", hint="write it in glaunch.yaml, or use --env"
+            f"{where}: {key.name!r} takes {key.takes} and cannot be given as a variable",
+            hint=f"write it in glaunch.yaml, or use {'--env' if key.kind == 'table' else '--setup'}",
         )
     if key.kind in {"words", "paths"}:
         parts = text.split("," if key.kind == "words" else ":")
@@ -217,7 +218,7 @@ def _words(key: Key, node: Node, where: str) -> tuple[str, ...]:
         words.append(_plain(item.text, where))
     if key.choices and not words:
         raise _wrong(key, "an empty list", where)
-    return tuple(dict.fromkeys(words))
+    return tuple(words) if key.kind == "lines" else tuple(dict.fromkeys(words))
 
 
 def _rows(key: Key, node: Node, where: str, layer: int) -> Setting:
@@ -291,7 +292,12 @@ def _shown(node: Node) -> str:
     return "a list" if isinstance(node, Items) else "a table"
 
 
-_HINTS = {"flag": "write true or false", "words": "write it as a list: [a, b]", "paths": "write it as a list: [/a, /b]"}
+_HINTS = {
+    "flag": "write true or false",
+    "words": "write it as a list: [a, b]",
+    "paths": "write it as a list: [/a, /b]",
+    "lines": "write it as a list, one command each",
+}
 
 
 def _wrong(key: Key, seen: str, where: str) -> ConfigError:
