@@ -20,6 +20,7 @@ from glaunch.placement.objective import Groups
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
+from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
 from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
 from glaunch.plan import Option, Plan
@@ -27,7 +28,7 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
-from glaunch.segments import NO_SEGMENT, Segment, segment_of, takes_segments
+from glaunch.segments import NO_SEGMENT, Segment, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
@@ -107,6 +108,7 @@ def decide(
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
             *_split(request, parts, cluster),
+            *_in_segments(cluster, slurm, fit, placement, segment),
             *remarks.notes(request, fit, placement, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
@@ -165,6 +167,14 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
     return request, origins
+
+
+def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Placement | None, segment: Segment) -> tuple[str, ...]:
+    """That a job which topology/block would let wait starts in segments."""
+    if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
+        return ()
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
 
 
 def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:

@@ -66,3 +66,11 @@ def list_refused(slurm: Fabric, nodes: Sequence[str], more: Sequence[str], segme
     if more or LISTS_SEGMENTS.there(version):
         return ""
     return f"beside --segment this Slurm takes no list of nodes (26.05 does; here {version_text(version)})"
+
+
+def segment_that_fits(slurm: Fabric, free: Sequence[str], n: int) -> int:
+    """The largest segment in which n of the free nodes start at once; 0 where none does."""
+    counts = Counter(slurm.block_of[node] for node in free if node in slurm.block_of)
+    most = max(counts.values(), default=0)
+    fitting = (size for size in range(min(n, most), 0, -1) if n % size == 0 and sum(count // size for count in counts.values()) * size >= n)
+    return next(fitting, 0)

@@ -1,17 +1,22 @@
 """Asking newer Slurms for nodes: lists with spares, blocks and segments, several topologies; and what is written for them."""
 
 import json
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
+from tests.controller import Controller, missing
 
 from glaunch.fabric import Block, synthetic
-from glaunch.hostlist import expand
+from glaunch.hostlist import expand, fold
 from glaunch.parsers.slurm_topology import parse_topology
 from glaunch.parsers.topology_yaml import parse_topology_yaml
+from glaunch.placement.cost import cost_of
+from glaunch.placement.place import Candidates, place
 from glaunch.sandbox.box import Sandbox
+from glaunch.spares import worst_of
 
 pytestmark = [pytest.mark.slurm, pytest.mark.since_slurm("24.05")]
 
@@ -83,6 +88,32 @@ def test_prefer_is_a_list_with_spares_of_which_slurm_takes_its_nodes(ada: User) 
     assert job["Requeue"] == "0"
 
 
+def test_slurms_pick_of_a_set_with_spares_is_no_worse_than_was_said(tmp_path: Path) -> None:
+    if lacking := missing():
+        pytest.skip(lacking)
+    fabric, r = synthetic("core:1 spine:5 leaf:4 node:6"), random.Random(0)
+    slurm = Controller(tmp_path / "slurm", fabric)
+    try:
+        taken = r.sample(sorted(fabric.nodes), len(fabric.nodes) // 2)
+        slurm.occupy(taken)
+        free = tuple(node for node in fabric.nodes if node not in taken)
+        looked = 0
+        for n in range(2, 40, 2):
+            best = place(fabric, Candidates(free, (1,) * len(free)), n)
+            assert best is not None
+            leaves = {fabric.leaf_of[node] for node in best.nodes}
+            more = [node for node in free if node not in best.nodes and fabric.leaf_of[node] in leaves][: max(2, n // 8)]
+            if more:
+                cost = cost_of(fabric, slurm.choice(n, f"--nodelist={fold((*best.nodes, *more))}"))
+                assert cost is not None
+                assert (cost.leaves, cost.pods) <= (best.cost.leaves, best.cost.pods)
+                assert best.cost.hops <= cost.hops <= worst_of(fabric, best, more).hops
+                looked += 1
+        assert looked > 3
+    finally:
+        slurm.close()
+
+
 def test_a_preferred_job_whose_nodes_were_taken_gets_others(ada: User) -> None:
     ada.write(
         "bin/sbatch",
@@ -120,13 +151,13 @@ def test_under_blocks_no_list_is_refused_whatever_is_free(blocks: User) -> None:
             half_busy(blocks)
             blocks.run("rm", "-rf", ".local/state/glaunch/kept")
         for words in (("-N", "3"), ("-N", "6"), ("-N", "8", "--segment", "2"), ("-N", "8", "--tp", "2"), ("-N", "12")):
-            for place in ("auto", "prefer"):
-                found = plan(blocks, *words, *ONE_EACH, "--place", place)
+            for way in ("auto", "prefer"):
+                found = plan(blocks, *words, *ONE_EACH, "--place", way)
                 told = [*found["directives"], *found["arguments"]]  # type: ignore[misc]
                 skipped = {"output", "chdir", "open-mode"}
                 options = [f"--{one['name']}={one['value'] or ''}".rstrip("=") for one in told if one["name"] not in skipped]
                 done = blocks.run("sbatch", "--test-only", *options, "--wrap", "true")
-                assert done.code == 0, (words, place, options, done.stderr)
+                assert done.code == 0, (words, way, options, done.stderr)
                 asked += "--nodelist" in " ".join(options)
     assert asked >= 6
 
@@ -155,6 +186,7 @@ def test_segments_are_asked_for_and_start_where_a_job_without_them_would_wait(bl
     blocks.run("rm", "-rf", ".local/state/glaunch/kept")
     alone = plan(blocks, "-N", "6", *ONE_EACH)
     assert alone["placement"] is None, "topology/block gives no job nodes of so many blocks"
+    assert "what would start sooner: --segment 2, 2 nodes or more in each block" in alone["notes"]  # type: ignore[operator]
     done = blocks.glaunch("./prog.sh", "-N", "6", *ONE_EACH, "--segment", "2")
     assert done.code == 0, done.stderr
     (attempt,) = blocks.attempts(job_id_of(done))
