@@ -55,8 +55,8 @@ lint: $(READY) ## ruff (check and format) and mypy --strict
 docs: $(READY) ## check the README and docs/: every command shown exists, every file and link is there
 	@$(BIN)/python -m pytest -q tests/test_docs.py
 
-bench: $(READY) ## start-up, planning, parsing and fabrics, each beside what it should be compared with
-	@failed=0; for it in start fabric audit; do $(BIN)/python tests/bench/bench_$$it.py || failed=1; done; exit $$failed
+bench: $(READY) ## start-up, planning, parsing, both gateways and fabrics, each beside what it should be compared with
+	@failed=0; for it in start gateways fabric audit; do $(BIN)/python tests/bench/bench_$$it.py || failed=1; done; exit $$failed
 
 bench-placement: $(READY) ## placement, beside others and a real slurmctld (root), at 1,024 to 102,400 nodes
 	@$(BIN)/python tests/bench/bench_placement.py

@@ -16,12 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
     from glaunch.sandbox.box import Sandbox
     from glaunch.sandbox.options import SandboxOptions
 
+
+hypothesis.settings.register_profile("no-deadline", deadline=None)  # a busy machine is no fault of an example
+hypothesis.settings.load_profile("no-deadline")
 REAL = ("slurm", "sshd", "ibsim", "browser")
 SBIN = ":/usr/local/sbin:/usr/sbin"
 

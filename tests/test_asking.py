@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.test_decide import CLUSTER, GPU, NODES, Site
+from tests.test_decide import BLOCKS, CLUSTER, GPU, NODES, Site
 
 from glaunch.asking import parse_wait, wait_words
 from glaunch.cluster import Cluster
@@ -22,9 +22,6 @@ from glaunch.segments import list_refused
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
-
-
-BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
 
 
 def at(version: tuple[int, ...], topology: Fabric | None = None, **config: str) -> Cluster:
@@ -88,7 +85,7 @@ V24, V26 = (24, 11, 5), (26, 5, 5)
             "order",
             None,
             "2",
-            "beside --segment this Slurm takes no list of nodes (26.05 does; here 24.11.5)",
+            "beside --segment this Slurm takes no list of nodes (25.11 and later do; here 24.11.5)",
         ),
         (V26, "auto", {"tasks": 32, "segment": 2}, "pin", "n[001-004]", "2", "in segments of 2 nodes"),
         (V24, "prefer", {"tasks": 24, "segment": 1}, "prefer", "n[001-004]", "1", "in segments of 1 node"),

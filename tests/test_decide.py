@@ -10,11 +10,12 @@ import pytest
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
 from glaunch.decide import decide
-from glaunch.errors import ConfigError, NeverFits
-from glaunch.fabric import synthetic
+from glaunch.errors import ConfigError, NeverFits, UsageError
+from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.plan import Plan
-from glaunch.report.plan import plan_text
+from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
 
 FABRIC = synthetic("spine:1 leaf:2 node:2")
@@ -27,6 +28,7 @@ NODES = parse_nodes(
 )
 GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
 CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
+BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
 
 
 class Site:
@@ -43,13 +45,15 @@ class Site:
 
     failed: Mapping[str, int] = MappingProxyType({})
 
+    fabric: Fabric = FABRIC
+
     def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
         settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
         return decide(
-            *(request, settings, rules, cluster, cluster.topology or FABRIC, caller),
+            *(request, settings, rules, cluster, cluster.topology or self.fabric, caller),
             submission_id="ab12",
             folder="/home/ada/j",
             now_s=1_000_000,
@@ -165,3 +169,73 @@ def test_penalties_that_cannot_be_meant_are_refused_with_their_line(site: Site, 
     site.says(f"placement:\n  penalties:\n    {line}\n")
     with pytest.raises(ConfigError, match=f"{site.file}:3: .*{said}"):
         site.decide()
+
+
+def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
+    gres = ("gpu:h100:8", "gpu:h100:8", "gpu:a100:4", "gpu:a100:4")
+    lines = [
+        f"NodeName=n00{number} CPUAlloc=0 CPUTot=64 Gres={kind} GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 "
+        f"State=IDLE Weight=1 Partitions=gpu"
+        for number, kind in enumerate(gres, 1)
+    ]
+    cluster = replace(CLUSTER, nodes=parse_nodes("\n".join(lines)))
+    with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
+        site.decide(cluster=cluster, tasks=None, nodes=3)
+    assert "--mixed takes those with other GPUs too" in refused.value.hint
+    plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
+    assert (plan.mode, plan.layout.tasks) == ("pin", 12)
+    assert any("2 nodes × 4 a100, 2 nodes × 8 h100" in one and "the slowest sets the pace" in one for one in plan.warnings)
+    assert any(one.startswith("4 GPUs of each node are used") for one in plan.warnings)
+    needless = site.decide(cluster=cluster, mixed=True)
+    assert [value for value, _ in options(needless, "gres")] == ["gpu:h100:8"]
+    assert "--mixed was not needed: enough nodes of one kind are free" in needless.notes
+    site.fabric = synthetic("leaf:2 node:2")
+    islands = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
+    assert islands.placement is None
+    assert any("no island has 3 such nodes" in one and "--mixed joins kinds of GPUs, not islands" in one for one in islands.warnings)
+
+
+def spans(plan: Plan) -> list[str]:
+    """Since when each row of the table of Slurm's versions that the plan shows."""
+    return [one.partition(":")[0] for one in plan.by_version]
+
+
+@pytest.mark.parametrize(
+    ("version", "topology", "shown"),
+    [
+        ((22, 5, 8), None, ["20.11", "22.05, before 23.11", "not before 23.02"]),
+        ((24, 11, 5), None, ["20.11", "23.02", "23.11", "24.11"]),
+        ((26, 5, 5), None, ["20.11", "23.02", "23.11", "24.11", "26.05"]),
+        ((23, 11, 0), BLOCKS, ["20.11", "23.02", "23.11", "not before 24.05"]),
+        ((24, 11, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "not before 25.11"]),
+        ((26, 5, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "25.11", "25.11", "26.05"]),
+    ],
+)
+def test_the_plan_knows_which_changes_of_slurm_it_meets(
+    site: Site, version: tuple[int, ...], topology: Fabric | None, shown: list[str]
+) -> None:
+    site.says("placement.mode: prefer\n")
+    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, topology=topology), segment=2 if topology else None)
+    assert spans(plan) == shown
+    assert not [warning for warning in plan.warnings if "is newer" in warning]
+    assert versions_text(plan).splitlines()[0] == f"  Slurm {plan.slurm_version}: what its version means for this job"
+
+
+def test_a_slurm_that_nobody_has_tried_is_named_in_a_warning(site: Site) -> None:
+    (newer,) = site.decide(cluster=replace(CLUSTER, slurm_version=(27, 5, 0))).warnings
+    assert newer.startswith("Slurm 27.05.0 is newer than all that is known here (glaunch is tried on 22.05 to 26.05)")
+    (older,) = site.decide(cluster=replace(CLUSTER, slurm_version=(21, 8, 1))).warnings
+    assert older.startswith("Slurm 21.08.1 is older")
+    assert site.decide(cluster=replace(CLUSTER, slurm_version=())).warnings == ()
+
+
+def test_an_array_beyond_max_array_size_is_several_submissions_and_the_plan_says_so(site: Site) -> None:
+    small = replace(CLUSTER, config=MappingProxyType({"TopologyPlugin": "topology/tree", "MaxArraySize": "11"}))
+    plan = site.decide(cluster=small, array="0-24%6")
+    assert [part.indexes for part in plan.parts] == ["0-9%6", "0-9%6", "0-4%6"]
+    assert options(plan, "array") == [("0-9%6", "")]
+    assert any("25 tasks in 3 submissions (0-9; 10-19; 20-24), since MaxArraySize is 11 here" in note for note in plan.notes)
+    with pytest.raises(UsageError, match="aftercorr joins the indexes of two arrays"):
+        site.decide(cluster=small, array="0-24", dependency="aftercorr:7")
+    assert site.decide(cluster=CLUSTER, array="0-24").parts == ()

@@ -208,7 +208,7 @@ ITEMS = st.builds(
 ).filter(lambda item: item and item.count(",") < 8)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(items=st.lists(ITEMS, min_size=1, max_size=4))
 def test_slurm_expands_alike(scontrol: tuple[str, dict[str, str]], items: list[str]) -> None:
     text = ",".join(items)
@@ -220,7 +220,7 @@ def test_slurm_expands_alike(scontrol: tuple[str, dict[str, str]], items: list[s
         assert ask(scontrol, "hostnames", text).split() == list(names)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     names=st.lists(
         st.one_of(st.builds("{}{}".format, st.sampled_from(["n", "m", "a1b"]), NUMBERS), st.sampled_from(["n", "login", "x-ib"])),

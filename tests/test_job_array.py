@@ -33,7 +33,7 @@ def test_parts_begin_at_round_indexes(text: str, max_size: int, parts: tuple[tup
 RUN = st.tuples(st.integers(0, 400), st.integers(0, 200), st.integers(1, 60)).map(lambda one: f"{one[0]}-{one[0] + one[1]}:{one[2]}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(RUN, min_size=1, max_size=4), st.integers(8, 300), st.none() | st.integers(7, 50))
 def test_every_task_is_in_one_part_once_under_an_index_that_slurm_takes(runs: list[str], max_size: int, max_tasks: int | None) -> None:
     array = parse_array(",".join(runs) + "%3")

@@ -227,7 +227,7 @@ def test_every_argument_and_value_arrives(shell: str, folder_name: str, tmp_path
     path = f"{stand_ins(base / 'bin', shell)}:{os.environ['PATH']}"
     gathering = replace(GATHERING, node_dir=str(base), before_limit_s=0)
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(st.lists(any_text, max_size=5), any_text)
     def arrives(words: list[str], value: str) -> None:
         folder = base / f"{next(count)} {folder_name}"

@@ -46,8 +46,9 @@ def look_ahead(plan: Plan, objective: str, sight: Sight) -> Later:
     """The moments at which a better set comes free, each better than all before it, and what the rule says about waiting."""
     now_s = int(sight.cluster.taken_at_s)
     request = plan.request
-    if plan.layout.gpus_per_node and plan.layout.gpu_type:
-        request = replace(request, gpus_per_node=f"{plan.layout.gpu_type}:{plan.layout.gpus_per_node}")
+    if plan.layout.gpus_per_node and (plan.layout.gpu_type or request.mixed):
+        kind = f"{plan.layout.gpu_type}:" if plan.layout.gpu_type else ""
+        request = replace(request, gpus_per_node=f"{kind}{plan.layout.gpus_per_node}", mixed=request.mixed and not plan.layout.gpu_type)
 
     def fit(cluster: Cluster, moment_s: int, held: frozenset[str]) -> Eligible:
         return eligible(request, cluster, sight.partition, now_s=moment_s, time_limit_s=plan.time_limit_s, excluded=held)

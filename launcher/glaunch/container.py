@@ -48,7 +48,11 @@ def container_of(request: Request, settings: Settings, caller: Caller, variables
             raise UsageError(
                 f"--container {file!r}: pyxis takes no blank, colon, comma, # or @ in the path of an image", hint="give it a plainer name"
             )
-    elif re.match(r"(oras|library|shub)://", image):
+        if file.endswith((".sif", ".simg")):
+            if runtime == "pyxis":
+                raise UsageError(f"--container {image}: pyxis cannot read such a file", hint="--container-runtime apptainer")
+            runtime = "apptainer"
+    elif re.match(r"(oras|library|shub|https?)://", image):
         if runtime == "pyxis":
             raise UsageError(
                 f"--container {image}: pyxis cannot read this kind of address", hint="docker://…, or --container-runtime apptainer"

@@ -1,6 +1,7 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from glaunch import remarks
@@ -28,8 +29,9 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
-from glaunch.segments import NO_SEGMENT, Segment, segment_of, segment_that_fits, takes_segments
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
+from glaunch.slurm_versions import version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
 
@@ -73,7 +75,6 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
-    parts = _parts(request, cluster)
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -102,21 +103,20 @@ def decide(
             *remarks.warnings(fabric, placement, impossible),
             *remarks.apart(request, fabric, fit, best),
             *remarks.vain(request, fabric, best),
+            *remarks.mixed(fit),
         ),
         notes=(
             *kept.notes,
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *_split(request, parts, cluster),
             *_in_segments(cluster, slurm, fit, placement, segment),
             *remarks.notes(request, fit, placement, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
-        parts=parts,
     )
-    return part_of(decided, 0) if parts else decided
+    return _in_parts(_on_this_slurm(decided, cluster, slurm, fit, settings), cluster)
 
 
 def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
@@ -151,7 +151,7 @@ def _impossible(
     found = (
         closed_qos(request, cluster, partition)
         or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s)
+        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
@@ -177,13 +177,26 @@ def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Plac
     return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
 
 
-def _parts(request: Request, cluster: Cluster) -> tuple[ArrayPart, ...]:
-    return split(parse_array(request.array), *limits_of(cluster.config)) if request.array else ()
+def _on_this_slurm(plan: Plan, cluster: Cluster, slurm: Fabric, fit: Eligible, settings: Settings) -> Plan:
+    """With what this version of Slurm means for the job."""
+    version, segmented = cluster.slurm_version, any(option.name == "segment" for option in plan.directives)
+    met = remarks.by_version(version, plan.request, fit, settings.text("placement.mode"), blocks=in_blocks(slurm), segmented=segmented)
+    return replace(plan, slurm_version=version_text(version), by_version=met, warnings=(*remarks.untried(version), *plan.warnings))
+
+
+def _in_parts(plan: Plan, cluster: Cluster) -> Plan:
+    """An array that is larger than one job may be as its first part, with all parts in it."""
+    if not plan.request.array:
+        return plan
+    parts = split(parse_array(plan.request.array), *limits_of(cluster.config))
+    if not parts:
+        return plan
+    return part_of(replace(plan, parts=parts, notes=(*_split(plan.request, parts, cluster), *plan.notes)), 0)
 
 
 def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
     """That an array is several submissions, which, and what its cap means then."""
-    if not parts or not request.array:
+    if not request.array:
         return ()
     array, (size, most) = parse_array(request.array), limits_of(cluster.config)
     if "aftercorr" in (request.dependency or ""):

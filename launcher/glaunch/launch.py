@@ -13,7 +13,7 @@ from pathlib import Path
 
 from glaunch import __version__
 from glaunch.caller import user_name
-from glaunch.errors import ControllerSilent, DiskError, SlurmError
+from glaunch.errors import ControllerSilent, DiskError, SlurmError, UsageError
 from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
@@ -129,7 +129,7 @@ def _submit_rest(
             with _withdrawn_on_failure(world, part):
                 folder = write(world, part, script_of(world, part), fabric)
             rest.append(Part(part, _submit(world, part, folder, hidden)[0]))
-        except (SlurmError, DiskError):
+        except (SlurmError, DiskError, UsageError):
             talk(f"submitted so far: {have}; the tasks from {part.tasks_of_part} on are not")
             raise
     return tuple(rest)
@@ -151,7 +151,8 @@ def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
     program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
-    for place in dict.fromkeys((decided.folder, program) if program else (decided.folder,)):
+    image = os.path.dirname(decided.launch.container.file) if decided.launch.container else ""
+    for place in dict.fromkeys(path for path in (decided.folder, program, image) if path):
         warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
@@ -191,7 +192,7 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
     except ControllerSilent:
         talk(f"it is not known whether {plan.name} was submitted, and nothing was tried again; to find out: glaunch status")
         raise
-    except SlurmError as refusal:
+    except (SlurmError, UsageError) as refusal:
         history.note(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
         raise
     history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)

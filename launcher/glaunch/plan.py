@@ -160,6 +160,9 @@ class Plan:
     slurm_choice: SlurmChoice | None = None
     outlook: Outlook | None = None
     """What the placement means for an all-reduce; None where there is no set or the fabric does not know it."""
+    slurm_version: str = ""
+    by_version: tuple[str, ...] = ()
+    """What Slurm changed, version by version, and what that means for this job."""
     parts: tuple[ArrayPart, ...] = ()
     """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
     part: int = 0

@@ -1,6 +1,7 @@
 """What a plan says beside its decisions: warnings and notes. Pure."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from glaunch.asking import Way, parse_wait
 from glaunch.block_rule import block_rule, tops
@@ -11,6 +12,21 @@ from glaunch.placement.eligible import Eligible
 from glaunch.placement.placement import Placement
 from glaunch.request import Request
 from glaunch.settings import Settings
+from glaunch.slurm_versions import (
+    CPUS_NOT_INHERITED,
+    LISTS_SEGMENTS,
+    LISTS_SPARES,
+    NEWEST,
+    NO_ARBITRARY_IN_BLOCKS,
+    NO_GRES_PER_TASK,
+    NODES_OR_HOST_FILE,
+    OLDEST,
+    RANKS_FOLLOW_SWITCHES,
+    SEGMENTS,
+    SEGMENTS_APART,
+    STEPS_APART,
+    version_text,
+)
 from glaunch.units import format_time, plural
 
 
@@ -28,6 +44,39 @@ def warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits 
     return tuple(warnings)
 
 
+def untried(version: Sequence[int]) -> tuple[str, ...]:
+    """That this Slurm is none of those that glaunch is tried on; () for one of them, and where it is not known."""
+    known = f"glaunch is tried on {version_text(OLDEST)} to {version_text(NEWEST)}"
+    if tuple(version[:2]) > NEWEST:
+        return (f"Slurm {version_text(version)} is newer than all that is known here ({known}): it is taken for a {version_text(NEWEST)}",)
+    if version and tuple(version[:2]) < OLDEST:
+        return (f"Slurm {version_text(version)} is older than all that is known here ({known})",)
+    return ()
+
+
+def by_version(version: Sequence[int], request: Request, fit: Eligible, mode: str, *, blocks: bool, segmented: bool) -> tuple[str, ...]:
+    """The rows of the table of Slurm's versions that this job meets, `23.11: …; …`, and those that it misses for its placement.
+
+    `blocks`: Slurm places it by topology/block; `segmented`: it is asked for in segments.
+    """
+    met = {
+        STEPS_APART: True,
+        CPUS_NOT_INHERITED: bool(request.cpus_per_task or fit.layout.gpus_per_node),
+        LISTS_SPARES: mode == "prefer",
+        NODES_OR_HOST_FILE: True,
+        SEGMENTS: segmented or (blocks and request.segment is not None),
+        NO_GRES_PER_TASK: bool(fit.layout.gpus_per_node),
+        LISTS_SEGMENTS: segmented,
+        SEGMENTS_APART: segmented,
+        RANKS_FOLLOW_SWITCHES: not blocks,
+        NO_ARBITRARY_IN_BLOCKS: blocks,
+    }
+    rows = [row for row, does in met.items() if does]
+    here = (f"{row.span}: {row.what}; {row.then}" for row in rows if row.there(version))
+    missed = (row for row in rows if row in {LISTS_SPARES, SEGMENTS, LISTS_SEGMENTS} and not row.there(version))
+    return (*here, *(f"not before {row.span}: {row.what}; {row.then}" for row in missed))
+
+
 def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
     """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
     n = fit.layout.nodes
@@ -39,7 +88,27 @@ def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | Non
     has = f"; the most has {where}: {most}" if most else ""
     if block_rule(fabric, n) is not None and not request.segment:
         return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
-    return (f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two",)
+    helps = "; --mixed joins kinds of GPUs, not islands" if request.mixed else ""
+    return (
+        f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two{helps}",
+    )
+
+
+def mixed(fit: Eligible) -> tuple[str, ...]:
+    """What a job on nodes of several kinds must expect."""
+    if not fit.mixture:
+        return ()
+    kinds = ", ".join(f"{plural(nodes, 'node')} × {gpus} {kind or 'GPUs'}" for kind, gpus, nodes in fit.mixture)
+    warned = (
+        f"this job may get different GPUs ({kinds}): the slowest sets the pace, and what fits into one's memory may not fit into another's"
+    )
+    used, most = fit.layout.gpus_per_node, max(gpus for _, gpus, _ in fit.mixture)
+    if most == used:
+        return (warned,)
+    return (
+        warned,
+        f"{plural(used, 'GPU')} of each node are used, as many as the least have: up to {most - used} of a node are left to others",
+    )
 
 
 def requeues(settings: Settings, way: Way) -> tuple[str, ...]:
@@ -70,6 +139,9 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidde
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
     if request.named_dependency:
         notes.append(f"-d {request.named_dependency}: {request.dependency}")
+    if request.mixed and not fit.mixture:
+        why = "was not needed: enough nodes of one kind are free" if placement else "changes nothing: all nodes that fit are alike"
+        notes.append(f"--mixed {why}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if hidden:

@@ -52,6 +52,8 @@ class Request:
     """So often the job may run again; the run after that ends at once."""
     force: bool = False
     """Hand a request to Slurm that can never run."""
+    mixed: bool = False
+    """Nodes of several GPU types and numbers of GPUs may be in one job."""
     env: tuple[tuple[str, str], ...] = ()
     """The user's own variables for the job (--env NAME=VALUE)."""
     modules: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
 from glaunch.job_array import parse_array
-from glaunch.plan import Launch, Plan
+from glaunch.plan import Container, Launch, Plan
 from glaunch.schema import LAUNCH_FORMS
 
 if TYPE_CHECKING:
@@ -119,10 +119,41 @@ def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
     Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
     """
     launch = plan.launch
+    inside = launch.container.work_dir if launch.container else launch.work_dir
     what = "What runs, once" if launch.form == "exec" else "What every rank runs"
-    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(launch.work_dir)}\n{_words(launch.argv)}{_indexes(plan)}"
+    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(inside)}\n{_words(launch.argv)}{_indexes(plan)}"
     starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"
-    return (("command.sh", program), ("starter.sh", starter))
+    container = (("container.sh", _container(plan, launch.container)),) if launch.container else ()
+    return (*container, ("command.sh", program), ("starter.sh", starter))
+
+
+def _container(plan: Plan, container: Container) -> str:
+    """The container as a file that batch.sh and node/container.sh read."""
+    for what, path in (("job folder", plan.folder), ("working folder", plan.launch.work_dir), ("--container-workdir", container.work_dir)):
+        if re.search(r"[\s:,]", path) or not path.startswith("/"):
+            raise UsageError(f"{what} {path!r}: a container takes no path with a blank, a colon or a comma", hint="use another folder")
+    for word in container.options:
+        if re.search(r"[\s*?\[]", word) or not word:
+            raise UsageError(f"container.options: {word!r} has a blank or a pattern in it", hint="one word each: [--bind=/scratch]")
+    values = {
+        "gl_named": container.named,
+        "gl_runtime": container.runtime,
+        "gl_file": container.file,
+        "gl_pyxis": container.pyxis,
+        "gl_pull": container.apptainer,
+        "gl_mounts": ",".join(container.mounts),
+        "gl_inside": container.work_dir,
+        "gl_names": " ".join((*container.variables, "MASTER_ADDR", "MASTER_PORT", "GLAUNCH_LOG_DIR")),
+        "gl_options": " ".join(container.options),
+        "gl_place": container.node_dir,
+    }
+    lines = "".join(f"{name}={_shell(value)}\n" for name, value in values.items())
+    folders = "".join(f"{path}:{path}," for path in dict.fromkeys((plan.launch.work_dir, plan.folder)))
+    return (
+        f"# The container that every rank starts in. Of an image the names in gl_names keep the job's value.\n{lines}"
+        f"gl_import_s={_number(container.import_s)}\n"
+        f"shown_folders() {{ printf '%s' {_shell(folders)}\"$GLAUNCH_LOG_DIR:$GLAUNCH_LOG_DIR${{gl_mounts:+,$gl_mounts}}\"; }}\n"
+    )
 
 
 def _words(argv: tuple[str, ...]) -> str:

@@ -65,7 +65,7 @@ def list_refused(slurm: Fabric, nodes: Sequence[str], more: Sequence[str], segme
         return f"the best free set has no whole segments of {segment} nodes"
     if more or LISTS_SEGMENTS.there(version):
         return ""
-    return f"beside --segment this Slurm takes no list of nodes (26.05 does; here {version_text(version)})"
+    return f"beside --segment this Slurm takes no list of nodes (25.11 and later do; here {version_text(version)})"
 
 
 def segment_that_fits(slurm: Fabric, free: Sequence[str], n: int) -> int:

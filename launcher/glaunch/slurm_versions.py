@@ -38,6 +38,22 @@ def version_text(version: Sequence[int]) -> str:
     return ".".join(f"{part:02d}" if place == 1 else str(part) for place, part in enumerate(version))
 
 
+OLDEST, NEWEST = (22, 5), (26, 5)
+"""The versions that glaunch is tried on, from and to."""
+
+STEPS_APART = Change(
+    (20, 11),
+    "a step shares nothing with the others of its job unless it says --overlap",
+    "every step beside the ranks (look, gather, watch) says it, and asks for no GPU and no memory of its own",
+    "srun(1), --overlap; llnl/LaunchMON#58",
+)
+CPUS_NOT_INHERITED = Change(
+    (22, 5),
+    "srun does not read SLURM_CPUS_PER_TASK: ranks would have a core each, and starve their data loaders",
+    "the ranks' step says --cpus-per-task itself, on every version",
+    "CHANGELOG/slurm-22.05.md and slurm-23.11.md",
+    until=(23, 11),
+)
 LISTS_SPARES = Change(
     (23, 2),
     "--nodelist may name more nodes than the job takes: it then gets some of them",
@@ -49,6 +65,12 @@ SWITCH_AS_NODE_RANK = Change(
     "TopologyParam=SwitchAsNodeRank makes a job's nodes follow the leaf switches",
     "topo check recommends it where nodes and leaves are not in the same order (GL431); glaunch orders its own ranks on every version",
     "slurm.conf(5), TopologyParam; CHANGELOG/slurm-23.02.md",
+)
+NODES_OR_HOST_FILE = Change(
+    (23, 11),
+    "--nodes beside --distribution=arbitrary is refused, by srun and by an sbatch that finds SLURM_HOSTFILE",
+    "a step in the plan's order says no --nodes, and SLURM_HOSTFILE reaches neither sbatch nor any other step",
+    "tried: 22.05.8 takes it, 24.11.5 and 26.05.5 refuse it; CHANGELOG/slurm-23.11.md",
 )
 SEGMENTS = Change(
     (24, 5),
@@ -75,6 +97,12 @@ SHOWS_SCRIPTS_ALONE = Change(
     "a submission is found again by the path alone, which no two share",
     "tried: 22.05.8 shows them, 24.11.5 does not",
 )
+NO_GRES_PER_TASK = Change(
+    (24, 11),
+    "select/linear refuses GPUs that are asked for by task",
+    "GPUs are asked for by node, on every version; so all ranks of a node see each other's",
+    "CHANGELOG/slurm-24.11.md",
+)
 TOPOLOGY_YAML = Change(
     (25, 5),
     "topology.yaml is read: several topologies, one a partition; topology.conf beside it does not count any more",
@@ -93,17 +121,23 @@ UNFILLED_BLOCKS = Change(
     "topo check tells of them on older versions, where slurmctld does not start with them (GL433)",
     "tried: slurmctld of 24.11.5 and 25.11",
 )
+LISTS_SEGMENTS = Change(
+    (25, 11),
+    "topology/block takes --nodelist beside --segment: exactly the job's nodes, whole segments in each block",
+    "before: a job with segments is pinned only where it is one segment; --place prefer needs a spare node",
+    "CHANGELOG/slurm-25.11.md; tried: 24.11.5 refuses such a list, 26.05.5 takes it",
+)
+SEGMENTS_APART = Change(
+    (25, 11),
+    "--spread-segments and --consolidate-segments say where segments lie",
+    "not asked for; --sbatch spread-segments does, and then leaves the choice to Slurm",
+    "CHANGELOG/slurm-25.11.md; tried on 26.05.5",
+)
 RANKS_FOLLOW_SWITCHES = Change(
     (26, 5),
     "the tasks of a step with --distribution=block follow the topology, without SwitchAsNodeRank; before, the nodes' names",
     "topo check does not recommend it any more (GL431); a job whose ranks stand in Slurm's own order asks a step for that order",
     "tried on 26.05.5; CHANGELOG/slurm-26.05.md",
-)
-LISTS_SEGMENTS = Change(
-    (26, 5),
-    "topology/block takes --nodelist beside --segment: exactly the job's nodes, whole segments in each block",
-    "before: a job with segments is pinned only where it is one segment; --place prefer needs a spare node",
-    "tried: 24.11.5 refuses such a list, 26.05.5 takes it",
 )
 NO_ARBITRARY_IN_BLOCKS = Change(
     (26, 5),
@@ -119,17 +153,22 @@ EXCLUSIVE_APART = Change(
 )
 
 CHANGES = (
+    STEPS_APART,
+    CPUS_NOT_INHERITED,
     LISTS_SPARES,
     SWITCH_AS_NODE_RANK,
+    NODES_OR_HOST_FILE,
     SEGMENTS,
     REFUSES_TOO_MANY_NODES,
     MAKES_OUTPUT_FOLDERS,
     SHOWS_SCRIPTS_ALONE,
+    NO_GRES_PER_TASK,
     TOPOLOGY_YAML,
     TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
-    RANKS_FOLLOW_SWITCHES,
     LISTS_SEGMENTS,
+    SEGMENTS_APART,
+    RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,
     EXCLUSIVE_APART,
 )

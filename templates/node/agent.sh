@@ -5,6 +5,7 @@
 # the last line is written.
 # shellcheck disable=SC2034,SC2317 # what the form reads, and calls
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
+[ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" agent.sh # comes back inside
 
 say() { printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 

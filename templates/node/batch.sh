@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_speak=0 gl_watcher='' gl_told='' gl_among='' gl_how='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_speak=0 gl_watcher='' gl_told='' gl_among='' gl_how='' gl_runtime='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -177,6 +177,76 @@ slurm_order() {
     fi
 }
 
+# The container of this job, if it has one: gl_runtime is then pyxis, or what each task starts itself (gl_enter tells them).
+choose_runtime() {
+    [ -r "$gl_folder/container.sh" ] || return 0
+    # shellcheck source=/dev/null
+    . "$gl_folder/container.sh"
+    gl_container=glaunch_${gl_submission}_${gl_attempt##*/}
+    case $gl_runtime in
+    auto | pyxis)
+        if srun --help 2>/dev/null | grep -q -e '--container-image'; then
+            gl_runtime=pyxis
+            return
+        fi
+        [ "$gl_runtime" = auto ] || stop "no container on ${SLURMD_NODENAME:-this host}: its srun has no --container-image (pyxis)" 127
+        ;;
+    esac
+    for gl_enter in apptainer singularity; do
+        command -v "$gl_enter" >/dev/null && break
+        gl_enter=
+    done
+    [ -n "$gl_enter" ] || stop "no container on ${SLURMD_NODENAME:-this host}: srun has no pyxis there, and there is no apptainer" 127
+    gl_runtime=$gl_enter
+    export gl_enter
+}
+
+with_pyxis() { # COMMAND WORD…: COMMAND with what makes srun start the container, before WORD…
+    gl_command=$1
+    shift
+    set -f # the site's options are words without blanks, and none of them is a pattern
+    # shellcheck disable=SC2086
+    set -- --container-image="$gl_pyxis" --container-name="$gl_container" --container-mounts="$(shown_folders)" \
+        --container-workdir="$gl_inside" ${gl_names:+"--container-env=$(printf '%s' "$gl_names" | tr ' ' ,)"} $gl_options "$@"
+    set +f
+    "$gl_command" "$@"
+}
+
+become_srun() { # [OPTION…] COMMAND…: the step that runs the program
+    [ "$gl_runtime" != pyxis ] || with_pyxis srun_itself "$@"
+    srun_itself "$@"
+}
+
+srun_itself() { exec srun "$@"; }
+
+bring() { each "$gl_import_s" "$@"; }
+
+# Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
+bring_container() {
+    say "container $gl_named comes onto $(some "$gl_nodes" node nodes), by $gl_runtime"
+    gl_brought=1
+    if [ "$gl_runtime" = pyxis ]; then
+        [ "${gl_mpi-}" != mpirun ] || stop "mpirun starts no ranks in a container of pyxis: launch.mpi: pmix" 2
+        with_pyxis bring sh "$gl_folder/node/probe.sh" "$gl_attempt" "$gl_folder" inside
+    else
+        bring sh "$gl_folder/node/container.sh" bring "$gl_attempt" "$gl_folder"
+    fi
+    case $? in
+    0) ;;
+    124 | 137) stop "container: it did not come within $gl_import_s s (container.import_timeout_s); no rank was started" ;;
+    126 | 127) stop "container: the program cannot run in it; no rank was started" 127 ;;
+    *) stop "container: it does not start on every node; no rank was started" ;;
+    esac
+}
+
+# After a cancel Slurm starts no more steps; what is left then is the host of this shell.
+leave_container() {
+    [ -n "${gl_brought-}" ] || return 0
+    [ -z "$gl_file" ] || [ "$gl_runtime" = pyxis ] || [ -z "$gl_started_s" ] || return 0 # a file that Apptainer used where it is
+    each 30 sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container" >/dev/null 2>&1 ||
+        sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container"
+}
+
 probe() {
     # shellcheck disable=SC2016 # $1 is for the shell over there
     each 60 sh -c '[ -r "$1/node/probe.sh" ] || { printf "glaunch: %s: does not see %s\\n" "$SLURMD_NODENAME" "$1" >&2; exit 73; }
@@ -186,6 +256,7 @@ probe() {
 # The step goes out in the ranks' order, so it also shows whether Slurm takes one.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
+    choose_runtime
     form_ready
     if [ "$gl_form" = planned ]; then
         gl_host_file=$gl_attempt/ordered
@@ -258,10 +329,10 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
     if [ "$gl_form" = planned ]; then
         unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
         export SLURM_HOSTFILE="$gl_attempt/hosts"
-        exec srun --distribution=arbitrary "$@"
+        become_srun --distribution=arbitrary "$@"
     fi
     [ "$gl_tasks" -gt $((gl_nodes * gl_per_node)) ] || set -- --ntasks-per-node="$gl_per_node" "$@" # else Slurm spreads them itself
-    exec srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
+    become_srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
 }
 
 # Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
@@ -273,9 +344,9 @@ agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the rank
     cd "$gl_attempt" || exit 1
     if [ "$gl_form" = planned ]; then
         export SLURM_HOSTFILE="$gl_attempt/ordered"
-        exec srun --distribution=arbitrary "$@"
+        become_srun --distribution=arbitrary "$@"
     fi
-    exec srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+    become_srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
 }
 
 start() {
@@ -346,6 +417,7 @@ finish() {
             sh "$gl_folder/node/gather.sh" "$gl_attempt" "$gl_cap_bytes" last >>"$gl_attempt/manifest.jsonl"
         say "$(($(wc -l <"$gl_attempt/manifest.jsonl"))) of $gl_nodes nodes gave their logs at the job's end"
     fi
+    leave_container
     gl_signal=0
     [ "$gl_code" -le 128 ] || gl_signal=$((gl_code - 128))
     printf '{"schema": "glaunch.exit/1", "job_id": "%s", "code": %d, "signal": %d, "told": "%s", "began_s": %d, "ended_s": %d}\n' \

@@ -16,7 +16,7 @@ form_start() {
     # shellcheck source=/dev/null
     . "$gl_folder/starter.sh"
     cd "$gl_attempt" || exit 1
-    exec srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$gl_first" --distribution=block --cpu-bind=none --mem=0 --mpi=none \
+    become_srun --export=ALL --overlap --nodes=1 --ntasks=1 --nodelist="$gl_first" --distribution=block --cpu-bind=none --mem=0 --mpi=none \
         --label --open-mode=append --output=out/%N.log "$@" sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
 }
 

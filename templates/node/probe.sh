@@ -1,9 +1,10 @@
-# probe.sh ATTEMPT FOLDER: on every node, before any rank: can it write the ranks' output, and is the program there?
+# probe.sh ATTEMPT FOLDER [inside]: on every node, before any rank: can it write the ranks' output, and is the program there?
 #
 # 0: yes   73: it cannot write   72: no working folder   126, 127: the program, as a shell would say
 #
 # A node that cannot write its output never starts its ranks, and srun still says that all is well; a node without the program
-# leaves all others waiting for its ranks. Here it is one line for each such node, and no rank has started.
+# leaves all others waiting for its ranks. Here it is one line for each such node, and no rank has started. Where the job has a container, the
+# node is looked at first, and the program later, inside.
 attempt=$1 folder=$2 host=${SLURMD_NODENAME:-$(uname -n)}
 
 told() {
@@ -14,6 +15,13 @@ told() {
 # in a subshell: a redirection that fails ends the whole shell where the command is ":"
 (: >>"$attempt/out/$host.log") 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
 [ -r "$folder/command.sh" ] || told 73 "cannot read $folder/command.sh"
+
+if [ -r "$folder/container.sh" ] && [ "${3-}" != inside ]; then
+    # What is shown inside must be there before; node/task.sh looks at whose it is
+    [ -d "$GLAUNCH_LOG_DIR" ] || (umask 077 && mkdir "$GLAUNCH_LOG_DIR") || told 73 "cannot make $GLAUNCH_LOG_DIR"
+    exit 0
+fi
+[ "${3-}" != inside ] || command -v awk >/dev/null || told 127 "the image has no awk, which ranks start with"
 
 # Ends with 126 or 127 where a program is not there, or what runs it is not.
 there() { # PROGRAM

@@ -5,6 +5,7 @@
 # on which host.
 # shellcheck disable=SC2154 # gl_rank and gl_local come from the form
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
+[ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" task.sh # comes back inside
 
 # For forms: this node's place in the ranks' order. SLURM_NODEID counts nodes by name, so it is the line in the order that counts.
 node_rank() { awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered"; }

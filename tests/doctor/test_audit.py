@@ -97,7 +97,7 @@ def fewest(fabric: Fabric, size: int) -> int:
 
 
 @pytest.mark.parametrize("fabric", [FABRIC, islands()], ids=["tree", "islands"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_leaves_and_fewest_leaves_agree_with_trying_all(fabric: Fabric, data: st.DataObject) -> None:
     nodes = sorted(fabric.leaf_of)

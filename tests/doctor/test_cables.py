@@ -32,7 +32,7 @@ def uplinks(network: Network) -> list[Link]:
     return [link for link in network.links if HCA not in {network.by_id[link.one].kind, network.by_id[link.two].kind}]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(made_networks())
 def test_what_is_sound_raises_no_alarm(made: Made) -> None:
     assert codes(found(made.network)) == []
@@ -42,7 +42,7 @@ FABRIC = fat_tree(1, 2, 2, 4, 4, 4, 2).network
 """Two pods of two units, four rails, four nodes a unit; four spines a pod, two cores a spine number."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(uplinks(FABRIC)))
 def test_a_cable_that_is_gone_is_named_with_its_switches(gone: Link) -> None:
     said = found(with_link(FABRIC, gone))
@@ -56,7 +56,7 @@ def test_a_cable_that_is_gone_is_named_with_its_switches(gone: Link) -> None:
     assert set(codes(said)) <= {"GL421", "GL413"}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(FABRIC.links), st.sampled_from(["down", "init"]))
 def test_a_link_that_is_down_is_named_by_its_line(link: Link, state: str) -> None:
     said = found(with_link(FABRIC, link, replace(link, state=state)))
@@ -65,7 +65,7 @@ def test_a_link_that_is_down_is_named_by_its_line(link: Link, state: str) -> Non
     assert down.title.startswith(f"link {state}: ")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(FABRIC.links), st.sampled_from([(4, 100.0), (1, 50.0)]))
 def test_a_link_below_its_siblings_is_named(link: Link, slow: tuple[int, float]) -> None:
     said = found(with_link(FABRIC, link, replace(link, width=slow[0], rate_gbps=slow[1])))
@@ -78,7 +78,7 @@ def hosts_with_place(network: Network) -> list[tuple[str, int]]:
     return [(host, place) for host, adapters in network.hosts.items() for place in range(len(adapters))]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(hosts_with_place(FABRIC)), st.sampled_from(hosts_with_place(FABRIC)))
 def test_two_cables_that_stand_in_each_others_place_are_one_finding(one: tuple[str, int], two: tuple[str, int]) -> None:
     first, second = (FABRIC.links_of[FABRIC.hosts[host][place].id][0] for host, place in (one, two))

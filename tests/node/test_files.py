@@ -69,7 +69,7 @@ names = st.lists(st.from_regex(r"[a-z]{1,3}[0-9]{1,3}", fullmatch=True), min_siz
 def test_order_is_that_of_the_table(tmp_path_factory: pytest.TempPathFactory) -> None:
     base, count = tmp_path_factory.mktemp("order"), itertools.count()
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=40)
     @given(names, names, st.integers(1, 4), st.data())
     def holds(known: list[str], granted: list[str], per_node: int, data: st.DataObject) -> None:
         attempt = base / str(next(count))

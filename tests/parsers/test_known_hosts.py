@@ -52,7 +52,7 @@ def test_what_cannot_be_read_is_said_and_trusted_by_nobody() -> None:
     assert index.lookup(["n001"]).keys == ()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     hosts=st.lists(st.from_regex(r"\A[a-z0-9][a-z0-9.-]{0,10}\Z"), min_size=1, max_size=6, unique=True),
     chosen=st.integers(0, 63),

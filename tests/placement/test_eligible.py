@@ -233,3 +233,47 @@ def test_weights_and_an_empty_partition() -> None:
     assert (answer.weights, answer.startable_weights, answer.could_ever) == ((5,), (7,), ("n1", "n2", "n3"))
     with pytest.raises(UsageError, match="has no nodes"):
         ask(cluster())
+
+
+A100, H100 = "gpu:a100:4", "gpu:h100:8"
+BOTH = [*(node(f"h{number}", gres=H100) for number in (1, 2)), *(node(f"a{number}", gres=A100) for number in (1, 2, 3))]
+
+
+def test_kinds_are_mixed_only_where_that_was_said_and_no_single_one_is_free() -> None:
+    here = cluster(*BOTH)
+    apart = ask(here, nodes=4)
+    assert (apart.nodes, apart.mixture) == (("h1", "h2"), ()), "of one kind"
+    mixed = ask(here, nodes=4, mixed=True)
+    assert mixed.nodes == ("h1", "h2", "a1", "a2", "a3")
+    assert (mixed.layout.tasks, mixed.layout.tasks_per_node, mixed.layout.gpus_per_node, mixed.layout.gpu_type) == (16, 4, 4, "")
+    assert mixed.mixture == (("a100", 4, 3), ("h100", 8, 2))
+    assert mixed.decided
+    one_kind = ask(here, nodes=2, mixed=True)
+    assert (one_kind.nodes, one_kind.layout.gpu_type, one_kind.layout.gpus_per_node, one_kind.mixture) == (("h1", "h2"), "h100", 8, ())
+
+
+def test_ranks_on_mixed_nodes_are_as_many_as_the_least_has_gpus() -> None:
+    here = cluster(*BOTH)
+    assert ask(here, tasks=20, mixed=True).layout.nodes == 5
+    eight = ask(here, tasks=24, gpus_per_node="8", mixed=True)
+    assert (eight.layout.nodes, eight.could_ever) == (3, ("h1", "h2")), "asked for eight, those with four are none"
+    without = ask(here, nodes=3, exclude="a1,a2", mixed=True)
+    assert (without.nodes, without.layout.gpus_per_node) == (("h1", "h2", "a3"), 4)
+    least = ask(cluster(*BOTH, node("t1", gres="gpu:t4:1")), nodes=4, exclude="t1", mixed=True)
+    assert least.layout.gpus_per_node == 4, "a node that is left out does not count"
+
+
+def test_one_type_in_two_numbers_keeps_its_type() -> None:
+    here = cluster(node("x1", gres="gpu:h100:4"), node("x2", gres="gpu:h100:8"), node("y1", gres="gpu:a100:8"))
+    mixed = ask(here, nodes=2, gpus_per_node="h100:4", mixed=True)
+    assert (mixed.nodes, mixed.layout.gpu_type, mixed.layout.gpus_per_node) == (("x1", "x2"), "h100", 4)
+    assert ask(here, nodes=2, gpus_per_node="h100:4").could_ever != mixed.could_ever
+
+
+def test_a_mixed_job_counts_what_is_free_of_each_node() -> None:
+    part, full = (node("h1", "MIXED", H100, "gpu:h100:4(IDX:0-3)", taken=32), node("h2", "ALLOCATED", H100, taken=64))
+    mixed = ask(cluster(part, full, *BOTH[2:]), nodes=4, mixed=True)
+    assert mixed.nodes == ("h1", "a1", "a2", "a3")
+    assert mixed.share.cpus == 32, "a GPU's share where it is smallest: 64 cores for 8 GPUs"
+    alike = ask(cluster(*BOTH[:2]), nodes=4, mixed=True)
+    assert (alike.mixture, alike.layout.gpu_type) == ((), "h100")

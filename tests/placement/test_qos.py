@@ -37,7 +37,7 @@ def cluster(
         ({"per_job": {"node": 2}}, "QOS small allows a job node=2 (MaxTRESPerJob); this job has 3,", "-n 16 (2 nodes)"),
         ({"per_job": {"gres/gpu": 20}}, "gres/gpu=20 (MaxTRESPerJob); this job has 24,", "-n 16 (2 nodes)"),
         ({"per_job": {"gres/gpu:h100": 4}}, "gres/gpu:h100=4 (MaxTRESPerJob); this job has 24,", "another --qos"),
-        ({"per_job": {"cpu": 20}}, "cpu=20 (MaxTRESPerJob); this job has 24,", "-n 16 (2 nodes)"),
+        ({"per_job": {"cpu": 191}}, "cpu=191 (MaxTRESPerJob); this job has 192,", "-n 16 (2 nodes)"),
         ({"per_node": {"gres/gpu": 4}}, "QOS small allows a node gres/gpu=4 (MaxTRESPerNode); this job has 8,", "another --qos"),
         ({"per_user": {"node": 2}}, "all jobs of a user together node=2 (MaxTRESPerUser); this job has 3,", "-n 16 (2 nodes)"),
         ({"per_account": {"node": 2}}, "all jobs of an account together node=2 (MaxTRESPerAccount)", "-n 16 (2 nodes)"),
@@ -65,7 +65,7 @@ def test_what_one_job_alone_exceeds_is_refused_with_the_limit(site: Site, limits
 def test_what_is_just_allowed_is_not_refused(site: Site) -> None:
     exact = Limits(
         max_wall_s=3600,
-        per_job={"node": 3, "gres/gpu": 24, "cpu": 24, "billing": 1, "gres/gpu:a100": 0},
+        per_job={"node": 3, "gres/gpu": 24, "cpu": 192, "billing": 1, "gres/gpu:a100": 0},
         per_node={"gres/gpu": 8},
         minutes_per_job={"gres/gpu": 1440},
         least_per_job={"node": 3},

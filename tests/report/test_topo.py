@@ -100,7 +100,7 @@ def test_a_large_tree_is_folded_and_a_part_of_it_unfolds() -> None:
     assert sum("leaf" in line and "[" in line for line in tree_text(occupancy, everything=True).splitlines()) == 1024
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=60))
 def test_a_bar_has_a_mark_for_every_kind_that_is_there(kinds: list[str]) -> None:
     names = [f"n{number}" for number in range(len(kinds))]

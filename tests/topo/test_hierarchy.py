@@ -40,7 +40,7 @@ def tree(fabric: Fabric) -> list[tuple[str, str | None, tuple[str, ...]]]:
     return [(switch.name, switch.parent, switch.nodes) for switch in fabric.switches]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made_networks())
 def test_hops_of_the_tree_are_those_of_the_links(made: Made) -> None:
     fabric = fabric_of(made.network)
@@ -50,14 +50,14 @@ def test_hops_of_the_tree_are_those_of_the_links(made: Made) -> None:
         assert fabric.hops(one, two) == hops_by_search(made.network, one, two) == made.network.hops(one, two), (one, two)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made_networks())
 def test_the_leaf_domains_are_the_units(made: Made) -> None:
     fabric = fabric_of(made.network)
     assert sorted(switch.nodes for switch in fabric.switches if switch.nodes) == sorted(made.domains)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tangles())
 def test_ways_over_any_links_are_shortest(network: Network) -> None:
     for one, two in combinations(sorted(network.hosts), 2):
@@ -67,7 +67,7 @@ def test_ways_over_any_links_are_shortest(network: Network) -> None:
             assert all(after in network.switch_neighbours[before] for before, after in pairwise(path))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(tangles())
 def test_any_network_makes_a_fabric_and_says_what_it_lacks(network: Network) -> None:
     fabric = fabric_of(network)

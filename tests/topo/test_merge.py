@@ -46,7 +46,7 @@ def test_the_same_twice_is_no_dispute() -> None:
     assert both.source == "topology.conf, old.conf"
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(made_networks())
 def test_a_network_and_the_tree_that_was_read_out_of_it_agree(made: Made) -> None:
     fabric = fabric_of(made.network)

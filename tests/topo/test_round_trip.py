@@ -50,7 +50,6 @@ def facts(fabric: Fabric) -> Fabric:
     return replace(fabric, source="", notes=())
 
 
-@settings(deadline=None)
 @given(trees())
 def test_a_form_that_can_say_all_is_read_back_as_it_was(fabric: Fabric) -> None:
     assert facts(read(json.dumps(fabric_document(fabric)))) == facts(fabric)
@@ -64,7 +63,7 @@ def test_a_form_that_can_say_all_is_read_back_as_it_was(fabric: Fabric) -> None:
         assert (back.blocks, back.block_sizes) == (fabric.blocks, fabric.block_sizes), "blocks it says in full"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(made_networks())
 def test_a_fabric_of_links(made: Made) -> None:
     fabric = fabric_of(made.network)
@@ -82,7 +81,7 @@ def test_a_fabric_of_links(made: Made) -> None:
         ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tangles())
 def test_a_network(network: Network) -> None:
     back = network_from_json(json.loads(json.dumps(network_document(network))), where="x")
@@ -91,7 +90,7 @@ def test_a_network(network: Network) -> None:
     assert [link.where for link in back.links] == [link.where for link in network.links]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.one_of(made_networks().map(lambda made: made.network), tangles().filter(lambda network: bool(network.devices))))
 def test_a_dump_is_read_as_it_was_cabled(network: Network) -> None:
     text = ibnetdiscover_text(network)

@@ -70,7 +70,7 @@ try() {
     echo "its tests begin, on $(readlink "$root/usr/bin/python3")"
     # shellcheck disable=SC2016
     timeout --foreground -k 10 "$LIMIT_S" "$here/inside.sh" "$root" \
-        sh -c 'python3 -m compileall -q launcher tests && exec python3 -m pytest -q -rsfE -p no:cacheprovider "$@"' pytest "$@"
+        sh -c 'python3 -m compileall -q launcher tests && exec python3 -m pytest -rsfE -p no:cacheprovider "$@"' pytest "$@"
     echo "all well ($((SECONDS - began)) s)"
 }
 

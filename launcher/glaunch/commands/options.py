@@ -80,6 +80,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
     ),
     click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option("--mixed", is_flag=True, help="Nodes with different GPUs in one job, where too few of one kind are free."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
@@ -179,6 +180,7 @@ def request_from(params: dict[str, Any]) -> Request:
         requeue=params["requeue"] or params["max_requeues"] is not None,
         max_requeues=params["max_requeues"],
         force=params["force"],
+        mixed=params["mixed"],
         **{name: params[name] for name in PASSED},
     )
     if params["export"] is not None:

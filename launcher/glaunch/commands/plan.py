@@ -12,7 +12,7 @@ HELP = """Show all that `run` would submit: nodes, order, options, environment, 
 \b
 Examples:
   glaunch plan train.py -n 64
-  glaunch plan -v -N 8 train.py --lr 1e-3            the script too
+  glaunch plan -v -N 8 train.py --lr 1e-3            the script too, and what Slurm's version means for it
   glaunch plan train.py -n 64 --when --compare       what waiting would buy, and what Slurm itself would choose
   glaunch --snapshot DIR plan train.py -n 64         without a cluster
 """
@@ -33,7 +33,7 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
 
     from glaunch import pipeline
     from glaunch.caller import terminal_width
-    from glaunch.report.plan import plan_text
+    from glaunch.report.plan import plan_text, versions_text
 
     request = request_from(params)
     world = pipeline.open_world(ctx.obj["snapshot"], options_of(params), params["clusters"])
@@ -45,4 +45,5 @@ def show_plan(ctx: click.Context, params: dict[str, Any]) -> None:
         return
     click.echo(plan_text(plan, terminal_width(), time.time(), verbose=params["verbose"]), nl=False)
     if params["verbose"]:
+        click.echo(f"\n{versions_text(plan, terminal_width())}", nl=False)
         click.echo(f"\n{'─' * 20} job.sbatch\n{pipeline.script_of(world, plan)['job.sbatch']}", nl=False)

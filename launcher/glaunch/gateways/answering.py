@@ -1,6 +1,5 @@
 """A program that answers line by line, asked with a deadline: what hangs is killed, what it prints on stderr is kept."""
 
-import atexit
 import contextlib
 import os
 import selectors
@@ -8,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import IO
 
@@ -34,6 +34,7 @@ class Answering:
         self._argv, self._environment = tuple(argv), dict(environment)
         self._lock = threading.Lock()
         self._program: subprocess.Popen[bytes] | None = None
+        self._end: weakref.finalize[..., Answering] | None = None
         self._buffer, self._stderr = b"", b""
 
     def ask(self, line: str, timeout_s: float) -> tuple[str, str]:
@@ -53,7 +54,7 @@ class Answering:
             self._argv, stdin=pipe, stdout=pipe, stderr=pipe, env=self._environment, start_new_session=True, bufsize=0
         )
         os.set_blocking(_fd(self._program.stdin), False)
-        atexit.register(self.close)
+        self._end = weakref.finalize(self, _stop, self._program)
         return self._program
 
     def _exchange(self, program: "subprocess.Popen[bytes]", question: bytes, deadline: float) -> str:
@@ -93,18 +94,21 @@ class Answering:
         return text
 
     def close(self) -> None:
-        """End it."""
-        program, self._program = self._program, None
-        if program is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(program.pid, signal.SIGKILL)
-        program.wait()
-        for pipe in (program.stdin, program.stdout, program.stderr):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        atexit.unregister(self.close)
+        """End it; so does whoever forgets this object, and the end of this process."""
+        self._program = None
+        if self._end is not None:
+            self._end()
+
+
+def _stop(program: "subprocess.Popen[bytes]") -> None:
+    """Kill it, and what it may have started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    program.wait()
+    for pipe in (program.stdin, program.stdout, program.stderr):
+        if pipe is not None:
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def _write(pipe: int, what: bytes) -> bytes:

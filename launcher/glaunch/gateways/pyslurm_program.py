@@ -24,6 +24,7 @@ CONFIG = {
     "AccountingStorageType": "accounting_storage_type",
     "ClusterName": "cluster_name",
     "GresTypes": "gres_types",
+    "MaxArraySize": "max_array_size",
     "PreemptExemptTime": "preempt_exempt_time",
     "PreemptMode": "preempt_mode",
     "PreemptType": "preempt_type",

@@ -118,10 +118,14 @@ class SlurmCommands:
             ("sacctmgr", "-P", "show", "qos", f"format={','.join(QOS_FIELDS)}"),
             ("sacctmgr", "-P", "show", "user", f"name={user}", "withassoc", f"format={','.join(USER_FIELDS)}"),
         )
-        answers = [self._call(self._run, argv, min(ALLOWANCE_TIMEOUT_S, self._timeout_s)) for argv in questions]
+        from concurrent.futures import ThreadPoolExecutor
+
+        timeout_s = min(ALLOWANCE_TIMEOUT_S, self._timeout_s)
+        with ThreadPoolExecutor(max_workers=len(questions)) as pool:
+            answers = list(pool.map(lambda argv: self._call(self._run, argv, timeout_s), questions))
         for done in answers:
             if done.code != 0 or is_silence(done) or not done.stdout.strip():
-                raise refusal(done, "to show what accounting allows you", ALLOWANCE_TIMEOUT_S)
+                raise refusal(done, "to show what accounting allows you", timeout_s)
         return answers[0].stdout, answers[1].stdout
 
     def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:

@@ -35,6 +35,7 @@ BY_COMMANDS = MappingProxyType(
         "jobs by list, own jobs, everybody's running jobs": "pyslurm knows one job (of an array one task), or all jobs of everybody",
         "lifting a pin": "an empty list of nodes cannot be said in pyslurm",
         "cancelling an array's task or a component": "pyslurm takes whole numbers only",
+        "what accounting allows you": "the database says it (sacctmgr), not the controller: 0 RPCs",
         "submission": "so that cli_filter and SPANK see it; slurm.submit: pyslurm goes past them, and has no --switches",
         "where a job would start, past jobs": "no will-run in pyslurm; and sacct takes one question where pyslurm needs several",
     }

@@ -15,6 +15,7 @@ from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
 
 HIDDEN_NODES = "Slurm does not show its nodes here (PrivateData): which are free, only Slurm knows"
+OTHER_GPUS = "with other GPUs"
 AHEAD = "reserved before the job would end"
 
 
@@ -46,6 +47,8 @@ class Eligible:
     notes: tuple[str, ...]
     decided: bool
     """False when the request has something that only Slurm can judge: then the nodes are a guess, and no pin is right."""
+    mixture: tuple[tuple[str, int, int], ...] = ()
+    """(GPU type, GPUs per node, nodes) of the kinds of GPU nodes in it: more than one only with --mixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +81,19 @@ def eligible(
     """The nodes that the request could use in `partition` at `now_s`, for a job of `time_limit_s` (None: no end).
 
     Nodes of two GPU types or GPU counts are never mixed: of the kinds that fit, the one with enough free nodes is taken, then the one
-    with enough nodes at all, then the one with more GPUs per node, then more nodes. `excluded`: nodes that the user's own launches have
-    taken and Slurm does not show yet. What is not understood (a state, a constraint) never reads as free.
+    with enough nodes at all, then the one with more GPUs per node, then more nodes. With `--mixed` all kinds are one where no single one
+    has enough free nodes: each node then carries as many ranks as the least of them has GPUs.
+    `excluded`: nodes that the user's own launches have taken and Slurm does not show yet.
+    What is not understood (a state, a constraint) never reads as free.
     Raises UsageError (numbers that cannot be meant, unknown nodes in -w or -x, an unknown reservation).
     """
     ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded)
     rows = member_rows(cluster, partition)
     answers = [_tried(ask, kind, rows) for kind in _kinds(request, cluster, rows)]
     usable = [answer for answer in answers if isinstance(answer, Eligible)]
+    if request.mixed and not any(len(answer.nodes) >= answer.layout.nodes for answer in usable):
+        mixed = _tried(ask, _mixed_kind(ask, rows), rows)
+        usable = [mixed] if isinstance(mixed, Eligible) and len(mixed.mixture) > 1 else usable
     if usable:
         return max(usable, key=_preference)
     raise next((answer for answer in answers if isinstance(answer, UsageError)), None) or UsageError(
@@ -162,6 +170,18 @@ def _kind(cluster: Cluster, row: int, asked: tuple[str, int] | None) -> tuple[st
     return cluster.nodes.gpu_types[row], int(cluster.nodes.gpus_total[row])
 
 
+MIXED = "mixed"
+"""The GPU type of a kind that stands for all kinds: none is asked for."""
+
+
+def _mixed_kind(ask: _Ask, rows: Sequence[int]) -> tuple[str, int]:
+    """All nodes with GPUs that nothing else keeps out as one kind: its number of GPUs is the least of theirs, or what was asked."""
+    asked = asked_gpus(ask.request)
+    gpus = [_kind(ask.cluster, row, asked)[1] for row in rows if not _never(ask, row, Share(0, 0, 0), 0, bool(ask.wanted))]
+    least = min((count for count in gpus if count >= (asked[1] if asked else 1)), default=0)
+    return MIXED, asked[1] if asked else least
+
+
 def _free_gpus(cluster: Cluster, row: int, kind: tuple[str, int], asked: tuple[str, int] | None) -> int:
     if asked and asked[0]:
         return next((gpu.total - gpu.allocated for gpu in cluster.nodes.gpus_at(row) if gpu.kind == kind[0]), 0)
@@ -171,11 +191,15 @@ def _free_gpus(cluster: Cluster, row: int, kind: tuple[str, int], asked: tuple[s
 def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
     request, cluster = ask.request, ask.cluster
     nodes, asked = cluster.nodes, asked_gpus(request)
-    members = [row for row in rows if kind[1] == 0 or _kind(cluster, row, asked) == kind]
+    is_mixed, most = kind[0] == MIXED, kind[1]
+    if is_mixed:
+        kind, members, most = _of_all_kinds(cluster, kind[1], rows, asked)
+    else:
+        members = [row for row in rows if kind[1] == 0 or _kind(cluster, row, asked) == kind]
     lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
-    exclusive, share = share_of(request, cluster, ask.partition, lay, members, kind[1])
+    exclusive, share = share_of(request, cluster, ask.partition, lay, members, most)
     restricted = len(ask.wanted) >= lay.nodes
-    never: Counter[str] = Counter({"with other GPUs": len(rows) - len(members)} if len(rows) > len(members) else {})
+    never: Counter[str] = Counter({OTHER_GPUS: len(rows) - len(members)} if len(rows) > len(members) else {})
     busy: Counter[str] = Counter()
     sets: dict[str, list[int]] = {FREE: [], STARTABLE: [], "ever": [], AHEAD: []}
     for row in members:
@@ -189,6 +213,7 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
         sets[where].append(row) if where else busy.update((why,))
         busy.update((AHEAD,) if where == AHEAD else ())
     notes = _notes(ask, kind)
+    mixture = _mixture(cluster, members, asked) if is_mixed else ()
 
     def names(what: str) -> tuple[str, ...]:
         return tuple(nodes.names[row] for row in sets[what])
@@ -210,7 +235,25 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
         soonest_limit_s=_soonest(ask, lay.nodes - len(sets[FREE]) - len(sets[STARTABLE]), names(AHEAD)),
         notes=notes,
         decided=not notes,
+        mixture=mixture,
     )
+
+
+def _of_all_kinds(
+    cluster: Cluster, gpus: int, rows: Sequence[int], asked: tuple[str, int] | None
+) -> tuple[tuple[str, int], list[int], int]:
+    """(the kind that all of them are taken for, the nodes with so many GPUs or more, the most that one of them has)."""
+    counts = {row: _kind(cluster, row, asked)[1] for row in rows}
+    members = [row for row, count in counts.items() if gpus and count >= gpus]
+    if not members:
+        raise UsageError("--mixed: no node here has GPUs that this job could use", hint="leave it out")
+    return (asked[0] if asked else "", gpus), members, max(counts[row] for row in members)
+
+
+def _mixture(cluster: Cluster, rows: Sequence[int], asked: tuple[str, int] | None) -> tuple[tuple[str, int, int], ...]:
+    """(GPU type, GPUs per node, nodes) of the kinds among these, most nodes first."""
+    kinds = Counter(_kind(cluster, row, asked) for row in rows)
+    return tuple((kind, gpus, count) for (kind, gpus), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from glaunch.cluster import Partition
 from glaunch.errors import NeverFits
-from glaunch.placement.eligible import Eligible
+from glaunch.placement.eligible import OTHER_GPUS, Eligible
 from glaunch.request import Request
 from glaunch.units import format_time, parse_time_s, plural
 
@@ -50,7 +50,8 @@ def over_limits(fit: Eligible, partition: Partition, time_limit_s: int | None, f
         return None
     why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
     fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
-    return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + force)
+    others = "; --mixed takes those with other GPUs too" if OTHER_GPUS in dict(fit.never) and not fit.mixture else ""
+    return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + others + force)
 
 
 def _longer(time_limit_s: int | None, most_s: int) -> bool:

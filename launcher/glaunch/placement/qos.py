@@ -74,22 +74,22 @@ def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> Neve
 _FORCE = "; to let Slurm say no itself: --force"
 
 
-def over_bounds(bounds: Bounds, fit: Eligible, time_limit_s: int | None) -> NeverFits | None:
+def over_bounds(bounds: Bounds, fit: Eligible, time_limit_s: int | None, cpus_per_task: int = 1) -> NeverFits | None:
     """The error for a limit that this one job exceeds alone, so that it would wait for ever; None where there is none.
 
     What all jobs of a QOS, a user or an account may have together makes a job wait, unless it alone is more.
     """
     layout = fit.layout
-    each = {"cpu": layout.tasks_per_node, "gres/gpu": layout.gpus_per_node}
+    each = {"cpu": layout.tasks_per_node * cpus_per_task, "gres/gpu": layout.gpus_per_node}
     if fit.share.memory_mib:
         each["mem"] = fit.share.memory_mib
     if layout.gpu_type and "," not in layout.gpu_type:
         each[f"gres/gpu:{layout.gpu_type}"] = layout.gpus_per_node
-    whole = {**{name: count * layout.nodes for name, count in each.items()}, "node": layout.nodes, "cpu": layout.tasks}
+    whole = {**{name: count * layout.nodes for name, count in each.items()}, "node": layout.nodes, "cpu": layout.tasks * cpus_per_task}
     minutes = {} if time_limit_s is None else {name: count * time_limit_s // 60 for name, count in whole.items()}
     refused = "which Slurm refuses" if "DenyOnLimit" in bounds.flags else "which would wait for ever"
     for broken in _broken(bounds, {"job": whole, "node": {**each, "node": 1}, "minutes": minutes}):
-        return NeverFits(f"{broken.words}; this job has {broken.has}, {refused}", hint=_hint(broken, fit))
+        return NeverFits(f"{broken.words}; this job has {broken.has}, {refused}", hint=_hint(broken, fit, each))
     wall = bounds.max_wall
     if wall is not None and (time_limit_s is None or time_limit_s > wall[0]):
         most = format_time(wall[0])
@@ -141,11 +141,10 @@ def _broken(bounds: Bounds, counts: Mapping[str, Mapping[str, int]]) -> Iterator
                     yield _Broken(words, resource, value, has, counted, least)
 
 
-def _hint(broken: _Broken, fit: Eligible) -> str:
+def _hint(broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:
     """The next thing to type."""
     layout = fit.layout
-    kind = broken.resource.partition(":")[0]
-    per_node = {"node": 1, "cpu": layout.tasks_per_node, "gres/gpu": layout.gpus_per_node, "mem": fit.share.memory_mib}.get(kind, 0)
+    per_node = {**each, "node": 1}.get(broken.resource.partition(":")[0], 0)
     if broken.counted == "minutes":
         return f"a shorter -t, fewer nodes, or another --qos{_FORCE}"
     if broken.counted == "node" or not per_node:
