@@ -75,6 +75,7 @@ def decide(
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     environment = _environment(request, settings, rules, fit.layout.nodes, caller)
+    names = tuple(one.name for one in environment.variables)
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -96,7 +97,7 @@ def decide(
         directives=_directives(request, origins, cluster, partition, fit, caller, folder, segment),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, fit.layout, tuple(one.name for one in environment.variables)),
+        launch=launch_of(request, settings, caller, fit.layout, names),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(

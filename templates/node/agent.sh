@@ -120,5 +120,7 @@ cd "${gl_work_dir:-.}" || exit 72
 . "$gl_folder/starter.sh"
 form_agent "$@"
 if [ -e "$gl_agent_dir/taken" ] && [ "$gl_node_rank" = 0 ]; then : >"$gl_attempt/port-taken"; fi
+# The first that fails by itself: making a link is atomic, and carries its content
+[ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || ln -s "$gl_code" "$gl_attempt/failed" 2>/dev/null
 rm -rf "$gl_agent_dir"
 exit "$gl_code"

@@ -4,7 +4,8 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_speak=0 gl_watcher='' gl_told='' gl_among='' gl_how='' gl_runtime='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -105,6 +106,13 @@ order_ranks() {
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
     [ "$gl_form" = planned ] || slurm_order
+    name_nodes
+}
+
+# For the steps that are not the ranks: an allocation may have more nodes than this run
+name_nodes() {
+    gl_among=
+    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 some() { # COUNT ONE MORE
@@ -163,10 +171,7 @@ back_to_queue() { # [here]
 slurm_order() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
-    gl_most=$gl_per_node
-    [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
-    sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
+    name_nodes
     # shellcheck disable=SC2016 # for the shell over there
     each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
     # less of them: a node does not answer, and the next step says which
@@ -175,6 +180,9 @@ slurm_order() {
     else
         rm -f "$gl_attempt/ordered.part"
     fi
+    gl_most=$gl_per_node
+    [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
+    sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
 }
 
 # The container of this job, if it has one: gl_runtime is then pyxis, or what each task starts itself (gl_enter tells them).
@@ -253,12 +261,12 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order, so it also shows whether Slurm takes one.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     choose_runtime
     form_ready
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
         gl_host_file=$gl_attempt/ordered
         probe
         gl_result=$?
@@ -270,8 +278,9 @@ look_at_nodes() {
     case $gl_result in
     0 | 72 | 73 | 126 | 127) ;;
     *)
-        if [ "$gl_form" = planned ]; then
+        if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
             slurm_order
+            name_nodes
             probe
             gl_result=$?
             [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
@@ -284,8 +293,6 @@ look_at_nodes() {
     *) stop "not every node can take part; no rank was started" ;;
     esac
     cd "$gl_work_dir" || stop "the working folder $gl_work_dir is not there"
-    # for the steps that are not the ranks: an allocation may have more nodes than this run
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
 }
 
 watch_limit() {
@@ -335,18 +342,15 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
     become_srun --distribution=block ${gl_among:+"--nodelist=$gl_among"} "$@"
 }
 
+# Where each of them stands in the order it reads itself, so Slurm's own order is good enough.
 # Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
 # ranks, whoever starts those.
 agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
-    set -- --export=ALL --ntasks="$gl_nodes" --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log \
-        ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
-    if [ "$gl_form" = planned ]; then
-        export SLURM_HOSTFILE="$gl_attempt/ordered"
-        become_srun --distribution=arbitrary "$@"
-    fi
-    become_srun --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
+    become_srun --export=ALL --nodes="$gl_nodes" --ntasks="$gl_nodes" --ntasks-per-node=1 --distribution=block \
+        ${gl_among:+"--nodelist=$gl_among"} --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log \
+        ${SLURM_STEP_ID:+--overlap} "$@"
 }
 
 start() {
@@ -355,6 +359,9 @@ start() {
         form_start
     ) &
     gl_main=$!
+    [ -n "$gl_patience_s" ] || return 0
+    sh "$gl_folder/node/ended.sh" "$gl_attempt" "$gl_main" "$gl_patience_s" >/dev/null 2>&1 &
+    gl_ender=$!
 }
 
 audit() { # TRY: what the report compares with the plan
@@ -379,8 +386,10 @@ run_ranks() {
             gl_code=$?
             kill -0 "$gl_main" 2>/dev/null || break
         done
-        kill "$gl_watcher" 2>/dev/null
-        gl_main='' gl_watcher=''
+        for gl_process in $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
+        gl_main='' gl_watcher='' gl_ender=''
+        # srun ends with the highest code of all agents; that of the one which failed first is the cause
+        if [ "$gl_code" -ne 0 ] && [ -z "$gl_told" ] && [ -h "$gl_attempt/failed" ]; then gl_code=$(readlink "$gl_attempt/failed"); fi
         # Ended by TERM: at scancel and at the time limit this shell is told too, sometimes a moment later than the ranks
         if [ "$gl_code" -eq 143 ] && [ -z "$gl_told" ]; then sleep 1; fi
         if [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || [ "$gl_try" -ge 3 ]; then break; fi
@@ -388,7 +397,7 @@ run_ranks() {
         sh "$gl_folder/node/watch.sh" "$gl_attempt" "$gl_speak" "$gl_first" "$((gl_offset))" || break
         gl_try=$((gl_try + 1))
         say "port $MASTER_PORT was taken on $gl_first in the meantime; once more with another"
-        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken"
+        rm -rf "$gl_attempt/ranks.tsv" "$gl_attempt/ranks.d" "$gl_attempt/port-taken" "$gl_attempt/failed"
         mkdir "$gl_attempt/ranks.d"
     done
 }
@@ -408,7 +417,7 @@ finish() {
     gl_code=$?
     trap - EXIT
     trap '' HUP INT TERM USR1 USR2
-    for gl_process in $gl_timer $gl_watcher; do kill "$gl_process" 2>/dev/null; done
+    for gl_process in $gl_timer $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known
     if [ -n "$gl_started_s" ] && ! gather last; then

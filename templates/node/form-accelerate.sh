@@ -5,7 +5,10 @@
 # program, so its arguments arrive as they are. It shares the ranks out evenly, whatever it is told.
 # shellcheck disable=SC2034,SC2154 # names that their readers set
 
-form_ready() { :; }
+form_ready() {
+    gl_own_order=1   # each agent is told its place: Slurm need not make the order
+    gl_patience_s=30 # so long the other agents get after one has failed
+}
 
 form_start() {
     [ $((gl_tasks % gl_nodes)) -eq 0 ] || stop "accelerate wants as many ranks on every node, and $gl_tasks on $gl_nodes nodes are not" 2

@@ -3,7 +3,7 @@
 # It has MASTER_ADDR (its node), MASTER_PORT (free) and GLAUNCH_HOSTFILE: "HOST slots=N" a line, in the ranks' order.
 # shellcheck disable=SC2034,SC2154 # names that their readers set
 
-form_ready() { gl_speak=1; } # of the ranks only this one says where it runs
+form_ready() { gl_speak=1 gl_own_order=1; } # of the ranks only this one says where it runs; and Slurm need not make the order
 
 # A step, so that signals and output go their usual ways, but one that takes nothing away from those which the program starts. They must
 # find the job's environment, not that of this step.

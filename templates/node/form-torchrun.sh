@@ -4,7 +4,10 @@
 # --no_python: the ranks start as node/task.sh, which becomes the program; so its arguments never go through torchrun's own reading.
 # shellcheck disable=SC2034,SC2154 # names that their readers set
 
-form_ready() { :; }
+form_ready() {
+    gl_own_order=1   # each agent is told its place: Slurm need not make the order
+    gl_patience_s=30 # so long the other agents get after one has failed
+}
 
 form_start() { agents_step sh "$gl_folder/node/agent.sh" "$gl_attempt" "$gl_folder"; }
 

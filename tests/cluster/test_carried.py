@@ -115,7 +115,6 @@ MODULE = "#%Module1.0\nprepend-path PATH /home/ada/toolbin\nsetenv TOOL_HOME /op
 MODULES_INIT = Path("/usr/share/modules/init/sh")
 
 
-@pytest.mark.before_slurm("24.05")  # where this machine's own system is the nodes', and so its environment-modules
 @pytest.mark.skipif(not MODULES_INIT.exists(), reason="no environment-modules")
 def test_modules_are_loaded_before_any_rank_and_one_that_is_not_there_stops_the_job(ada: User) -> None:
     ada.write("toolbin/mytool", TOOL)

@@ -18,7 +18,7 @@ Failures:
   time      : 2026-11-30_12:28:31
   host      : n007
   rank      : 14 (local_rank: 6)
-  exitcode  : -6 (pid: 2882)
+  exitcode  : -6 (pid: 2882)  (SIGABRT)
   error_file: <N/A>
 ------------------------------------------------------------
 Root Cause (first observed failure):
@@ -58,6 +58,8 @@ def test_mpirun_says_it_on_the_first_host_whichever_host_the_rank_is_on() -> Non
     assert first_failure(facts) == (17, "n006")
     found = only(facts, "GL201")
     assert (found.title, found.where) == ("rank 17 on n006 exited with code 7", "12.0.0/out/n008.log:6")
+    newer = dataclasses.replace(facts, outputs=(TextFile("o", MPI.replace("[[27345,1],17]", "[prterun-n008-1017@1,17]")),))  # 6.0.0rc2's
+    assert first_failure(newer) == (17, "n006")
     killed = failed("", code=137, form="mpi", outputs=(TextFile("12.0.0/out/n008.log", KILLED),))
     assert only(killed, "GL201").title == "rank 17 on n006 exited with code 137 (128 + 9: SIGKILL)"
 

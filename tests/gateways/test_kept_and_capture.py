@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.cluster import Cluster
@@ -160,7 +160,6 @@ def test_masked_the_names_are_others_and_the_same_ones_everywhere(tmp_path: Path
 HOSTS = st.from_regex(r"[a-z]{1,4}(-[a-z]{1,2})?[0-9]{1,3}(-[a-z][0-9]{1,2})?", fullmatch=True)
 
 
-@settings(deadline=None)
 @given(st.lists(HOSTS, min_size=1, max_size=8, unique=True))
 def test_different_hosts_stay_different(hosts: list[str]) -> None:
     text = "".join(f"NodeName={host} State=IDLE\n" for host in hosts)

@@ -221,7 +221,10 @@ def test_which_nodes_are_free_is_what_slurm_does(live: "Live") -> None:
         request = Request(("x",), tasks=8)
         found = eligible(request, cluster, choose_partition(request, cluster), now_s=time.time(), time_limit_s=7200)
         assert found.nodes == ("n002", "n003", "n004", "n005", "n006")
-        assert dict(found.left_out) == {"busy": 1, "drained": 1, "reserved before the job would end": 1}
+        left = dict(found.left_out)
+        # a plan that an earlier test made for n001 stays until Slurm's next backfill
+        assert left.pop("busy", 0) + left.pop("planned for other jobs", 0) == 1
+        assert left == {"drained": 1, "reserved before the job would end": 1}
         for node, free in (("n001", False), ("n002", True), ("n007", False), ("n008", False)):
             job = gateway.submit(
                 "/home/ada/sleep.sh", [f"--nodelist={node}", "--gpus-per-node=8", "--cpus-per-task=8", "-n8", "--time=120"]

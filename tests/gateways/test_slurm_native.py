@@ -211,9 +211,9 @@ def test_the_page_shows_what_goes_through_the_commands() -> None:
         assert f"| {what} | {why} |" in page
 
 
-def made_of(tmp_path: Path, gateway: str, *, version: str, submit: str = "sbatch") -> Choice:
+def made_of(tmp_path: Path, gateway: str, *, version: str, submit: str = "sbatch", cluster: str = "") -> Choice:
     """choose() on a host whose pyslurm and Slurm's commands are of these versions."""
-    environ = {"SLURM_CONF": str(tmp_path / "slurm.conf"), "PATH": str(tmp_path)}
+    environ = {"SLURM_CONF": str(tmp_path / "slurm.conf"), "PATH": str(tmp_path), **({"SLURM_CLUSTERS": cluster} if cluster else {})}
     (tmp_path / "slurm.conf").write_text("ClusterName=x\n")
     Kept(tmp_path / "kept", environ=environ).put("version", Answer(f"slurm {version}\n", time.time()))
     return choose(settings(gateway, submit), tmp_path / "kept", environ)
@@ -252,6 +252,15 @@ def test_the_choice(beside: Path, wished: str, slurm: str, taken: str, why: str,
     assert why in chosen.why
     assert len(chosen.notes) == len(notes)
     assert all(words in note for words, note in zip(notes, chosen.notes, strict=True))
+
+
+@pytest.mark.parametrize(("wished", "notes"), [("auto", 0), ("pyslurm", 1)])
+def test_another_cluster_is_asked_by_the_commands(beside: Path, wished: str, notes: int) -> None:
+    chosen = made_of(beside, wished, version="25.11.8", cluster="red")
+    assert (type(chosen.gateway).__name__, chosen.gateway.cluster, len(chosen.notes)) == ("SlurmCommands", "red", notes)
+    assert "red was asked for" in chosen.why
+    own = made_of(beside, wished, version="25.11.8").gateway
+    assert (type(own.on("red")).__name__, type(own.on("")).__name__) == ("SlurmCommands", "SlurmNative")
 
 
 def test_a_submission_through_pyslurm_needs_the_gateway(beside: Path) -> None:

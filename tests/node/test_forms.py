@@ -138,7 +138,8 @@ def test_a_job_that_is_cancelled_ends_its_ranks(jobs: Jobs, name: str) -> None:
     jobs.until(folder, f"{job}.0.0/out/*.log", "ready", count=1 if name == "exec" else 2)
     assert jobs.ada("scancel", job).code == 0
     run = jobs.end(folder)[-1]
-    assert lines_of(run) == {rank: ["ready", "SIGTERM"] for rank in range(1 if name == "exec" else 2)}
+    told = {rank: list(dict.fromkeys(lines)) for rank, lines in lines_of(run).items()}  # Slurm, srun and the starter each may tell them
+    assert told == {rank: ["ready", "SIGTERM"] for rank in range(1 if name == "exec" else 2)}
 
 
 def test_torchrun_starts_a_failed_rank_again_and_each_rank_stands_once_in_the_map(jobs: Jobs) -> None:

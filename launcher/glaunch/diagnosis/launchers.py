@@ -10,8 +10,8 @@ AGENTS = frozenset({"torchrun", "accelerate"})
 """Forms in which a task of srun is a node's agent."""
 
 _TORCH = re.compile(r"^ *rank *: (?P<rank>\d+) \(local_rank: \d+\)$")
-_TORCH_CODE = re.compile(r"^ *exitcode *: (?P<code>-?\d+) \(pid: \d+\)$")
-_MPI = re.compile(r"^ *Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]$")
+_TORCH_CODE = re.compile(r"^ *exitcode *: (?P<code>-?\d+) \(pid: \d+\)")
+_MPI = re.compile(r"^ *Process name: \[(?:\[\d+,\d+\]|[^\s@]+@\d+),(?P<rank>\d+)\]$")
 _MPI_CODE = re.compile(r"^ *Exit code: +(?P<code>\d+)$")
 _MPI_SIGNAL = re.compile(r"^(?:mpirun|prterun) noticed that process rank (?P<rank>\d+) .*exited on\s+signal (?P<signal>\d+)")
 
@@ -29,8 +29,8 @@ class RankFailure:
 def failed_rank(facts: JobFacts) -> RankFailure | None:
     """The first failure that the starter of the ranks names in the outputs at hand.
 
-    **Source:** torch.distributed.elastic.multiprocessing.errors (ChildFailedError.format_msg), seen on 1.13; Open MPI 4.1.4's help texts
-    help-plm-base.txt and help-orterun.txt, seen.
+    **Source:** torch.distributed.elastic.multiprocessing.errors (ChildFailedError.format_msg), seen on 1.13, 2.14; Open MPI's help texts,
+    seen on 4.1.4 and 6.0.0rc2.
     """
     if facts.form in AGENTS:
         return next((found for output in facts.outputs for found in _pairs(_after(output, "Root Cause"), _TORCH, _TORCH_CODE)), None)

@@ -36,8 +36,6 @@ def choose(settings: Settings, kept_folder: Path, environ: Mapping[str, str] | N
     wished, submits = settings.text("slurm.gateway"), settings.text("slurm.submit") == "pyslurm"
     commands = SlurmCommands(environ=environ, timeout_s=timeout_s)
     kept = Kept(kept_folder, keep_s=keep_s, environ=environ)
-    if commands.cluster and wished != "commands":
-        return Choice(commands, kept, f"pyslurm asks this host's own cluster only, and {commands.cluster} was asked for")
     found = installed() if wished != "commands" else None
     notes: list[str] = []
     if wished == "pyslurm" and found is None:
@@ -46,7 +44,10 @@ def choose(settings: Settings, kept_folder: Path, environ: Mapping[str, str] | N
             hint="pip install 'pyslurm==MAJOR.MINOR.*' of your Slurm (sinfo --version) beside glaunch, or slurm.gateway: auto",
         )
     why = f"{settings.where('slurm.gateway')} says so" if wished == "commands" else "pyslurm is not installed beside glaunch"
-    if found is not None:
+    if found is not None and commands.cluster:
+        why = f"pyslurm asks this host's own cluster only, and {commands.cluster} was asked for"
+        notes += [f"{why}: Slurm's commands are used"] if wished == "pyslurm" else []
+    elif found is not None:
         slurm = _slurm_version(commands, kept)
         fits = slurm is not None and slurm[:2] == _numbers(found)[:2]
         why = f"pyslurm {found or 'of an unknown version'} {_beside(slurm, fits=fits)}"

@@ -29,6 +29,7 @@ NODES = "nodes, where AccountingStorageTRES lacks gres/gpu"
 BY_COMMANDS = MappingProxyType(
     {
         "topology": "pyslurm 25.11 has none",
+        "another cluster (--clusters, SLURM_CLUSTERS)": "pyslurm asks this host's own",
         "version": "of the commands themselves; it costs no RPC",
         NODES: "pyslurm tells GPUs in use as TRES alone",
         "a look at a job": "3 RPCs in pyslurm (federation, steps) where scontrol takes 1; exit codes of 128 and more are wrong",
