@@ -13,7 +13,7 @@ from glaunch.decide import decide
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
-from glaunch.parsers.slurm_topology import parse_topology_conf
+from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology_conf
 from glaunch.plan import Plan
 from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
@@ -239,3 +239,22 @@ def test_an_array_beyond_max_array_size_is_several_submissions_and_the_plan_says
     with pytest.raises(UsageError, match="aftercorr joins the indexes of two arrays"):
         site.decide(cluster=small, array="0-24", dependency="aftercorr:7")
     assert site.decide(cluster=CLUSTER, array="0-24").parts == ()
+
+
+def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_not(site: Site) -> None:
+    site.fabric = synthetic("leaf:2 node:2")
+    assert (
+        site.decide(tasks=24).warnings[0].startswith("no island has 3 such nodes; the most has leaf2: 2: between islands no path is known")
+    )
+    site.fabric = replace(site.fabric, source="scontrol show topology")
+    with pytest.raises(NeverFits, match="no island has 3 such nodes") as refused:
+        site.decide(tasks=24)
+    assert refused.value.hint == "-n 16 fits; to let Slurm say no itself: --force"
+    assert site.decide(tasks=24, force=True).placement is None
+    optional = MappingProxyType({"TopologyParam": "TopoOptional"})
+    assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
+    site.fabric = parse_topology_conf("BlockName=a Nodes=n[001-002]\nBlockName=b Nodes=n[003-004]\nBlockSizes=2,4\n", where=SLURMS_OWN)
+    assert nodes_of(site.decide(tasks=24)) == ("n001", "n002", "n003")
+    with pytest.raises(NeverFits, match="topology/block keeps a job of 2 nodes in one block of the size that holds it") as blocks:
+        site.decide(tasks=16, exclude="n001,n003")
+    assert blocks.value.hint.startswith("-n 8 fits")

@@ -46,7 +46,7 @@ DOING = frozenset(
 )
 PURE = DECIDING | {part for part, floor in FLOORS.items() if floor <= 2}
 WORLD = frozenset({"os", "subprocess", "pathlib", "time", "random", "socket", "paramiko", "pyslurm", "shutil", "tempfile", "threading"})
-LAZY = ("numpy", "jinja2", "paramiko", "rich", "yaml")
+LAZY = ("numpy", "jinja2", "paramiko", "pyslurm", "rich", "yaml")
 
 CARRIERS = frozenset({"gateways.fan_out"})
 """Catches all in a thread of its own and raises it in the caller's."""
@@ -200,6 +200,13 @@ def test_plan_and_run_decide_by_the_same_function() -> None:
         if module.part == "commands":
             parts = {found.split(".")[1] for found, _ in imported(module) if found.startswith("glaunch.")}
             assert not parts & {"placement", "script", "decide"}, f"{name} decides by itself: {sorted(parts)}"
+
+
+def test_one_program_imports_pyslurm() -> None:
+    """Importing it may end the process: it is done in a process of its own, which knows nothing of glaunch."""
+    names = {module.name: {name.split(".")[0] for name, _ in imported(module)} for module in OURS}
+    assert [name for name, found in names.items() if "pyslurm" in found] == ["gateways.pyslurm_program"]
+    assert "glaunch" not in names["gateways.pyslurm_program"]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -40,6 +40,16 @@ def test_an_unknown_option_before_the_script_is_refused_with_the_nearest() -> No
     assert "did you mean --ntasks?" in error.value.hint
 
 
+def test_some_options_are_glaunchs_before_the_script_alone() -> None:
+    before = {"--profile": True, "--hold": False}
+    assert read_words(["--profile", "all", "--hold", "train.py", "--profile", "mine"], OPTIONS, before) == Words(
+        ("--profile", "all", "--hold"), ("train.py", "--profile", "mine")
+    )
+    assert read_words(["train.py", "-n", "8", "--profile", "mine", "--hold"], OPTIONS, before) == Words(
+        ("-n", "8"), ("train.py", "--profile", "mine", "--hold")
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "late"),
     [

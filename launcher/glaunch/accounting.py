@@ -46,12 +46,30 @@ class Association:
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """An account of this cluster: `limits` hold for all that is below it together."""
+
+    name: str
+    parent: str
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True)
 class Accounting:
-    """All QOS, and this user's associations on this cluster."""
+    """All QOS, this user's associations on this cluster, and its accounts."""
 
     qos: Mapping[str, Qos]
     associations: tuple[Association, ...]
     default_account: str
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+
+    def line_of(self, account: str) -> tuple[Account, ...]:
+        """The account and those above it, the root last."""
+        line: list[Account] = []
+        while (found := self.accounts.get(account)) is not None and found not in line:
+            line.append(found)
+            account = found.parent
+        return tuple(line)
 
     def association(self, account: str | None, partition: str) -> Association | None:
         """The one that counts for a job of this account (None: the default one) in this partition: its own before that of all."""

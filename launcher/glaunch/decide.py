@@ -12,6 +12,7 @@ from glaunch.fabric import Fabric
 from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
+from glaunch.parsers.slurm_topology import SLURMS_OWN
 from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
@@ -102,7 +103,7 @@ def decide(
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(
             *remarks.warnings(fabric, placement, impossible),
-            *remarks.apart(request, fabric, fit, best),
+            *_apart(request, cluster, fabric, fit, best),
             *remarks.vain(request, fabric, best),
             *remarks.mixed(fit),
         ),
@@ -157,6 +158,19 @@ def _impossible(
     if found is not None and not request.force:
         raise found
     return found
+
+
+def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
+    """The warning that nothing joins so many nodes. Raises NeverFits where it is Slurm that keeps them apart.
+
+    **Source:** 22.05.8 and 24.11.5 refuse a job that is larger than each of two trees, whatever is free.
+    """
+    why, most = remarks.apart(request, fabric, fit, best)
+    optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
+    if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
+        fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
+        raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
+    return (why,) if why else ()
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:

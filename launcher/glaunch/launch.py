@@ -6,7 +6,7 @@ The second part of the way; `pipeline` is before it, `aftermath` after it.
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,9 +119,8 @@ def _submit_rest(
     rest: list[Part] = []
     for number in range(1, len(decided.parts)):
         part = part_of(decided, number)
-        have = ", ".join((job_id, *(one.job_id for one in rest)))
         if signals.came:
-            talk(f"interrupted: {have} submitted, the tasks from {part.tasks_of_part} on are not")
+            talk(f"interrupted: {_so_far(decided, (job_id, *(one.job_id for one in rest)))}")
             return tuple(rest)
         part = replace(part, arguments=after_part(decided, rest[-1].job_id if rest else job_id))
         try:
@@ -130,9 +129,16 @@ def _submit_rest(
                 folder = write(world, part, script_of(world, part), fabric)
             rest.append(Part(part, _submit(world, part, folder, hidden)[0]))
         except (SlurmError, DiskError, UsageError):
-            talk(f"submitted so far: {have}; the tasks from {part.tasks_of_part} on are not")
+            talk(_so_far(decided, (job_id, *(one.job_id for one in rest))))
             raise
     return tuple(rest)
+
+
+def _so_far(decided: Plan, ids: Sequence[str]) -> str:
+    """`submitted: job 12; not submitted: -a 10-19,20-24%2`, which can be typed later."""
+    missing = ",".join(part.tasks for part in decided.parts[len(ids) :])
+    cap = (decided.request.array or "").partition("%")[2]
+    return f"submitted: job {', '.join(ids)}; not submitted: -a {missing}{f'%{cap}' if cap else ''}"
 
 
 @contextmanager

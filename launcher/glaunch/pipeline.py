@@ -25,7 +25,7 @@ from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
 from glaunch.network_model import Model
-from glaunch.parsers.slurm_topology import parse_topology
+from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology
 from glaunch.placement.cost import cost_of
 from glaunch.plan import Later, Plan, SlurmChoice
 from glaunch.request import Request
@@ -103,7 +103,7 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
     """
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    where, none = "scontrol show topology", "no topology known"
+    where, none = SLURMS_OWN, "no topology known"
     name = _topology_name(world, request, cluster)
     if name:
         topology = read_topology(world.slurm, name, now_s, world.kept)

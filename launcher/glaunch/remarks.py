@@ -77,21 +77,24 @@ def by_version(version: Sequence[int], request: Request, fit: Eligible, mode: st
     return (*here, *(f"not before {row.span}: {row.what}; {row.then}" for row in missed))
 
 
-def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, ...]:
-    """Why no set is good enough, however many nodes are free: no path, or no block, joins so many; () where one does."""
+def apart(request: Request, fabric: Fabric, fit: Eligible, best: Placement | None) -> tuple[str, int]:
+    """(why no set is good enough, however many nodes are free, since no path, or no block, joins so many; how many are joined at most).
+
+    ("", 0) where a set is joined.
+    """
     n = fit.layout.nodes
     if best is not None or n > len(fit.could_ever) or not fit.decided:
-        return ()
+        return "", 0
     top_of = tops(fabric, None if request.segment else n)
     held = Counter(top_of[fabric.leaf_of[node]] for node in fit.could_ever if node in fabric.leaf_of)
     most, where = max(((count, name) for name, count in held.items()), default=(0, ""))
     has = f"; the most has {where}: {most}" if most else ""
     if block_rule(fabric, n) is not None and not request.segment:
-        return (f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}",)
+        what = f"topology/block keeps a job of {n} nodes in one block of the size that holds it, and none has so many such nodes{has}"
+        return what, most
     helps = "; --mixed joins kinds of GPUs, not islands" if request.mixed else ""
-    return (
-        f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two{helps}",
-    )
+    what = f"no island has {n} such nodes{has}: between islands no path is known, and Slurm's topology/tree starts no job over two{helps}"
+    return what, most
 
 
 def mixed(fit: Eligible) -> tuple[str, ...]:

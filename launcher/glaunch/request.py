@@ -203,16 +203,17 @@ class Words:
     """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
 
 
-def read_words(words: Sequence[str], takes_value: Mapping[str, bool]) -> Words:
+def read_words(words: Sequence[str], takes_value: Mapping[str, bool], before: Mapping[str, bool] = MappingProxyType({})) -> Words:
     """Tell glaunch's words from the command's.
 
-    `takes_value` holds every option of glaunch (`-n`, `--ntasks`) and whether a value follows it. Options before the script are
+    `takes_value` holds every option of glaunch (`-n`, `--ntasks`) and whether a value follows it; `before` those that are glaunch's only
+    before the script, since a script may well have one of that name (`--profile`). Options before the script are
     glaunch's and then all after it is the script's (as with srun). With none before it, the options right behind the script are
     glaunch's, up to the first word that glaunch does not know or `--`.
 
     Raises UsageError for an option before the script that glaunch does not have.
     """
-    own, at = _take(words, 0, takes_value)
+    own, at = _take(words, 0, {**before, **takes_value})
     if at < len(words) and words[at] == "--":
         return Words(own, tuple(words[at + 1 :]))
     if at < len(words) and words[at].startswith("-") and words[at] != "-":

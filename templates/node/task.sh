@@ -75,6 +75,14 @@ if [ -n "${GLAUNCH_LOG_DIR-}" ]; then
     esac
 fi
 
+# The name of rank 0's host must lead there from every other one; a program that cannot reach it waits for many minutes
+if [ "$gl_local" = 0 ] && [ "${NODE_RANK:-0}" != 0 ] && [ -n "${MASTER_ADDR-}" ] && command -v getent >/dev/null; then
+    case $(getent hosts "$MASTER_ADDR") in
+    '') say "does not know MASTER_ADDR $MASTER_ADDR, the host of rank 0" ;;
+    127.* | ::1[!0-9a-f:]*) say "takes MASTER_ADDR $MASTER_ADDR, the host of rank 0, for itself: its name leads to a loopback address here" ;;
+    esac
+fi
+
 # The same process id after exec: a rank can be found again by it. One that its starter starts again stands there already.
 if [ "${TORCHELASTIC_RESTART_COUNT:-0}" -eq 0 ]; then
     printf '%s\t%s\t%s\t%s\n' "$gl_rank" "$gl_host" "$gl_local" "$$" >>"$gl_attempt/ranks.d/$gl_host" || say "rank $gl_rank is not in the rank map"

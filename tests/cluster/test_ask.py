@@ -130,9 +130,14 @@ def test_what_a_qos_can_never_run_is_refused_before_slurm_is_asked(accounted: Us
         accounted.box.exec(["sacctmgr", "-i", "modify", "qos", "small", "set", "MaxTRESPerJob=node=8", "MaxWall=30:00"])
         raised = accounted.glaunch("plan", "./prog.sh", "-N", "5", "--qos", "small")
         assert raised.code == 0, "a limit that was kept refuses nobody"
+        accounted.box.exec(["sacctmgr", "-i", "modify", "account", "red", "set", "GrpTRES=node=2"])
+        accounted.run("rm", "-rf", ".local/state/glaunch/kept")
+        assert "account red allows all its jobs together node=2 (GrpTRES)" in accounted.glaunch("plan", "./prog.sh", "-N", "3").stderr
         assert "00:30:00 (QOS small: MaxWall; -t asks for less)" in raised.stdout
     finally:
         accounted.box.exec(["sacctmgr", "-i", "modify", "qos", "small", "set", "MaxTRESPerJob=node=4", "MaxWall=-1"])
+        accounted.box.exec(["sacctmgr", "-i", "modify", "account", "red", "set", "GrpTRES=node=-1"])
+        accounted.run("rm", "-rf", ".local/state/glaunch/kept")
 
 
 def test_where_jobs_and_nodes_are_private_it_still_plans(sandboxes: Callable[..., Sandbox]) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
@@ -22,6 +21,9 @@ LUA = """\
 -- A site's rules: everybody is greeted, and what asks for the large partition goes to the small one.
 function slurm_job_submit(job, partitions, uid)
     slurm.log_user("Welcome to the centre!\\n4711\\nYour group has used 80 %% of its hours.")
+    if job.name == "refused" and job.dependency ~= nil then
+        return slurm.ERROR
+    end
     if job.partition == "gpu" then
         job.partition = "small"
         job.time_limit = 30
@@ -110,16 +112,33 @@ def test_a_job_that_lost_a_node_runs_again_as_often_as_it_may_and_its_log_goes_o
     assert log.index("Node failure") < log.index(f"run {job_id}.0.1 begins") < log.index("requeued 2 times, and --max-requeues 1 allows")
 
 
-def test_what_a_sites_job_submit_plugin_makes_of_a_job_is_told_and_the_id_is_right(
-    sandboxes: Callable[..., Sandbox], tmp_path: Path
-) -> None:
-    (tmp_path / "job_submit.lua").write_text(LUA)
-    lines = ("JobSubmitPlugins=lua", "PartitionName=small Nodes=n[001-002] MaxTime=60")
-    user = User(sandboxes("lua", nodes=4, slurm_conf=lines, slurm_files=(tmp_path / "job_submit.lua",)))
+@pytest.fixture
+def ruled(sandboxes: Callable[..., Sandbox], tmp_path_factory: pytest.TempPathFactory) -> Iterator[User]:
+    """ada on a sandbox with the rules above."""
+    rules = tmp_path_factory.getbasetemp() / "job_submit.lua"
+    rules.write_text(LUA)
+    lines = ("JobSubmitPlugins=lua", "MaxArraySize=4", "PartitionName=small Nodes=n[001-002] MaxTime=60")
+    user = User(sandboxes("lua", nodes=4, slurm_conf=lines, slurm_files=(rules,)))
     user.write("prog.sh", PROGRAM)
-    done = user.glaunch("run", "-n", "2", "-p", "gpu", "-t", "10", "--parsable", "./prog.sh")
-    job = user.wait_for(done.stdout.strip())
+    yield user
+    idle(user.box)
+
+
+def test_what_a_sites_job_submit_plugin_makes_of_a_job_is_told_and_the_id_is_right(ruled: User) -> None:
+    done = ruled.glaunch("run", "-n", "2", "-p", "gpu", "-t", "10", "--parsable", "./prog.sh")
+    job = ruled.wait_for(done.stdout.strip())
     assert (job["JobName"], job["Partition"], job["JobState"]) == ("prog", "small", "COMPLETED")
     assert "Welcome to the centre!" in done.stderr
     assert "the site changed the partition: gpu → small" in done.stderr
     assert "the site changed the time limit: 00:10:00 → 00:30:00" in done.stderr
+
+
+def test_of_an_array_whose_second_part_is_refused_it_is_told_what_is_there_and_what_is_not(ruled: User) -> None:
+    done = ruled.glaunch("run", "-n", "1", "-a", "0-7%2", "-J", "refused", "--hold", "--parsable", "./prog.sh")
+    assert done.code == 1, done.stderr
+    job_id = job_id_of(done)
+    assert f"submitted: job {job_id}; not submitted: -a 3-5,6-7%2" in done.stderr
+    assert ruled.run("squeue", "-h", "-o", "%A").stdout.split() == [job_id]
+    told = ruled.glaunch("status", "--all").stdout
+    assert re.search(rf"^{job_id} +refused \[0-2\]", told, re.M)
+    assert re.search(r"^- +refused \[3-5\] +never ran", told, re.M)

@@ -69,3 +69,21 @@ def test_a_program_that_runs_once_is_no_missing_rank() -> None:
     assert next((found.code, found.title) for found in diagnose(once)) == ("GL110", "the program ran once, on the first node of the order")
     elsewhere = dataclasses.replace(GOOD, form="exec", ranks=(dataclasses.replace(RANKS[0], host="n003"),))
     assert only(elsewhere, "GL111").title == "the program ran on n003, and the first node of the order is n008"
+
+
+def test_an_agent_that_ends_before_its_ranks_is_no_rank() -> None:
+    said = TextFile("12.0.0/out/n007.log", "Traceback (most recent call last):\nAttributeError: 'NoneType' object has no attribute 'get'\n")
+    facts = failed("srun: error: n007: task 1: Exited with exit code 1\n", form="torchrun", ranks=RANKS[:8], outputs=(said,))
+    assert only(facts, "GL201").title == "torchrun on n007 ended before it started a rank: exited with code 1"
+    assert only(facts, "GL201").rank is None
+    assert only(facts, "GL212").evidence == "AttributeError: 'NoneType' object has no attribute 'get'"
+
+
+def test_a_package_that_nodes_lack_is_a_program_that_cannot_start() -> None:
+    facts = failed(
+        "glaunch: n007: /usr/bin/python3 has no package torch\nglaunch: the program cannot run on every node; no rank was started\n",
+        code=127,
+        form="torchrun",
+        ranks=(),
+    )
+    assert only(facts, "GL208").title == "n007 cannot start the program: /usr/bin/python3 has no package torch"

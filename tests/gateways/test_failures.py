@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from tests.gateways.conftest import GATEWAYS
 
+from glaunch.gateways.choose import installed
 from glaunch.gateways.process import Completed
 from glaunch.sandbox.box import Sandbox
 
-pytestmark = [pytest.mark.slurm, pytest.mark.parametrize("gateway", GATEWAYS)]
+pytestmark = pytest.mark.slurm
+through_each = pytest.mark.parametrize("gateway", GATEWAYS)
 
 DEADLINE_S = 3
 SLACK_S = 20
@@ -52,6 +54,7 @@ def confs(accounting_box: Sandbox) -> Path:
     return folder
 
 
+@through_each
 @pytest.mark.parametrize(
     ("conf", "code", "says", "hint"),
     [
@@ -76,6 +79,7 @@ def test_what_is_wrong_is_one_line_and_what_to_do(
     assert len(lines[0]) < 300
 
 
+@through_each
 def test_no_configuration_anywhere(accounting_box: Sandbox, gateway: str) -> None:
     # root, in a mount namespace in which /etc/slurm is empty
     inner = f"mount -t tmpfs none /etc/slurm && exec env -u SLURM_CONF GLAUNCH_SLURM_GATEWAY={gateway} glaunch check"
@@ -86,6 +90,7 @@ def test_no_configuration_anywhere(accounting_box: Sandbox, gateway: str) -> Non
     assert "export SLURM_CONF=" in lines[1]
 
 
+@through_each
 def test_a_controller_that_hangs(accounting_box: Sandbox, gateway: str) -> None:
     pid = accounting_box.exec(["cat", "/run/slurmctld.pid"]).stdout.strip()
     accounting_box.exec(["kill", "-STOP", pid])
@@ -118,6 +123,7 @@ def nothing_left(accounting_box: Sandbox) -> Iterator[None]:
         time.sleep(0.1)
 
 
+@through_each
 @pytest.mark.usefixtures("nothing_left")
 def test_check_says_what_it_went_through(accounting_box: Sandbox, gateway: str) -> None:
     done, _ = check(accounting_box, gateway)
@@ -126,3 +132,14 @@ def test_check_says_what_it_went_through(accounting_box: Sandbox, gateway: str) 
     assert "8 nodes, 1 partition, 0 reservations" in done.stdout
     assert ("docs/gateway.md" in done.stdout) == (gateway == "pyslurm")
     assert os.linesep.join(told(done)) == ""
+
+
+@pytest.mark.needs_pyslurm
+def test_a_pyslurm_of_another_version_is_told_and_not_used(accounting_box: Sandbox, slurm_version: tuple[int, int]) -> None:
+    found = installed()
+    assert found is not None
+    fits = tuple(map(int, found.split(".")[:2])) == slurm_version
+    done, _ = check(accounting_box, "auto")
+    assert done.code == 0, done
+    assert f"asked by    {'pyslurm' if fits else 'commands'} (pyslurm {found} is" in done.stdout
+    assert ("Slurm's commands are used instead" in done.stderr) != fits

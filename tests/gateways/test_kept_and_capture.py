@@ -17,7 +17,7 @@ from glaunch.gateways.mask import Mask
 from glaunch.gateways.process import Completed
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
 from glaunch.hostlist import expand
-from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
+from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS
 from glaunch.placement.eligible import eligible
 from glaunch.placement.partition import choose_partition
 from glaunch.request import Request
@@ -46,6 +46,7 @@ def test_another_configuration_has_other_answers(tmp_path: Path) -> None:
     environ = conf(tmp_path)
     Kept(tmp_path / "kept", environ=environ).put("config", Answer("x", 1.0))
     assert Kept(tmp_path / "kept", environ={**environ, "SLURM_CLUSTERS": "red"}).get("config", 1.0, 9) is None
+    assert Kept(tmp_path / "kept", environ=environ, told_by="pyslurm").get("config", 1.0, 9) is None
     os.utime(environ["SLURM_CONF"], (5, 5))
     assert Kept(tmp_path / "kept", environ=environ).get("config", 1.0, 9) is None
     nowhere = Kept(tmp_path / "none", environ={"SLURM_CONF": "/nonexistent"})
@@ -215,11 +216,13 @@ def accounting_of(folder: Path, answers: Mapping[str, Completed], **config: str)
 
 
 def test_accounting_is_asked_once_an_hour_and_before_a_refusal(tmp_path: Path) -> None:
-    qos, user = "|".join(QOS_FIELDS), "|".join(USER_FIELDS)
-    texts = {"qos": f"{qos}\nnormal{'|' * (len(QOS_FIELDS) - 1)}\n", "user": f"{user}\n"}
+    qos, user, assoc = ("|".join(names) for names in (QOS_FIELDS, USER_FIELDS, ACCOUNT_FIELDS))
+    texts = {"qos": f"{qos}\nnormal{'|' * (len(QOS_FIELDS) - 1)}\n", "user": f"{user}\n", "assoc": f"{assoc}\n"}
     seen, asked = accounting_of(tmp_path, {name: Completed((), 0, text, "") for name, text in texts.items()})
     assert all(one.accounting is not None and list(one.accounting.qos) == ["normal"] for one in seen)
-    assert sorted(argv[:4] for argv in asked) == [("sacctmgr", "-P", "show", name) for name in ("qos", "qos", "user", "user")]
+    assert sorted(argv[:4] for argv in asked) == [
+        ("sacctmgr", "-P", "show", name) for name in ("assoc", "assoc", "qos", "qos", "user", "user")
+    ]
     assert all("name=ada" in argv for argv in asked if argv[3] == "user")
 
 
@@ -233,10 +236,10 @@ def test_accounting_is_asked_once_an_hour_and_before_a_refusal(tmp_path: Path) -
     ],
 )
 def test_a_database_that_does_not_answer_is_a_note_and_left_alone(tmp_path: Path, answer: Completed) -> None:
-    seen, asked = accounting_of(tmp_path, {"qos": answer, "user": answer})
+    seen, asked = accounting_of(tmp_path, dict.fromkeys(("qos", "user", "assoc"), answer))
     assert all(one.accounting is None and one.accounting_note.startswith("what your account and QOS allow is not known: ") for one in seen)
-    assert {argv[3] for argv in asked[:2]} == {"qos", "user"}
-    assert len(asked) == 4, "once, and once more five minutes later"
+    assert {argv[3] for argv in asked} == {"qos", "user", "assoc"}
+    assert len(asked) == 6, "once, and once more five minutes later"
 
 
 def test_nobody_is_asked_where_nothing_is_enforced(tmp_path: Path) -> None:

@@ -120,3 +120,21 @@ def test_the_same_plan_comes_of_it(both: tuple[Live, Live], words: list[str]) ->
         return dict(json.loads(re.sub(r"sleep-[0-9a-f]{8}", "sleep-ID", json.dumps(document))))
 
     assert plan("pyslurm") == plan("commands")
+
+
+def test_where_gpus_in_use_are_not_counted_the_commands_tell_the_nodes(cluster: Sandbox) -> None:
+    """Without AccountingStorageTRES=gres/gpu pyslurm would show every GPU as free."""
+    commands, native = Live(cluster), Live(cluster, "pyslurm")
+    gateway = commands.gateway()
+    busy = gateway.submit(commands.script("sleep.sh", "exec sleep 60"), ["--nodelist=n001", "--gpus-per-node=3", "--time=30"]).job_id
+    try:
+        commands.until(lambda: {job.state for job in gateway.jobs([busy])} == {"RUNNING"})
+        asked = native.gateway()
+        assert asked.answer("nodes").startswith("NodeName=")
+        assert asked.answer("partitions").startswith("{")
+        one, two = (read_cluster(gateway, time.time())[0] for gateway in (commands.gateway(), asked))
+        assert differences(one, two) == []
+        assert int(two.nodes.gpus_allocated[0]) == 3
+    finally:
+        gateway.cancel([busy])
+        commands.until(lambda: all(state == "IDLE" for state in gateway.nodes().states))

@@ -86,6 +86,7 @@ def test_a_pyslurm_that_does_not_start_is_told_once_and_done_without(tmp_path: P
     gateway, said = native(tmp_path, init, fall_back=True)
     assert gateway.answer("config").endswith("GresTypes = x\n")
     assert gateway.answer("nodes").startswith("NodeName=n1")
+    assert set(gateway.answers(("config", "topology", "partitions"))) == {"config", "topology", "partitions"}
     (line,) = said
     assert words in line
     assert "Slurm's commands are used instead" in line

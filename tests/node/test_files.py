@@ -331,6 +331,24 @@ def test_task_knows_who_it_is(attempt: Path, shell: tuple[str, ...]) -> None:
     assert [line.split("\t")[:3] for line in (attempt / "ranks.d" / "n003").read_text().splitlines()] == [["1", "n003", "1"]]
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("10.1.0.3 n003", ""),
+        ("127.0.1.1 n003", "takes MASTER_ADDR n003, the host of rank 0, for itself: its name leads to a loopback address here"),
+        ("::1             n003", "takes MASTER_ADDR n003, the host of rank 0, for itself: its name leads to a loopback address here"),
+        ("", "does not know MASTER_ADDR n003, the host of rank 0"),
+    ],
+)
+def test_task_says_when_the_name_of_rank_0s_host_does_not_lead_there(attempt: Path, tmp_path: Path, answer: str, said: str) -> None:
+    command(attempt, "true")
+    env = {**programs(tmp_path / "bin", getent=f"echo '{answer}'" if answer else "exit 2"), "MASTER_ADDR": "n003"}
+    shell = ("dash",)
+    assert rank(attempt, 2, shell=shell, **env).stderr == (f"glaunch: n002: {said}\n" if said else "")
+    assert rank(attempt, 3, shell=shell, **env).stderr == "", "one speaks for the node"
+    assert rank(attempt, 0, shell=shell, **env).stderr == "", "on the host itself it may be one"
+
+
 def test_task_makes_a_log_folder_that_is_closed_to_others(attempt: Path, tmp_path: Path) -> None:
     logs = tmp_path / "logs of mine"
     command(attempt, "sh", "-c", 'umask; ls -ld "$GLAUNCH_LOG_DIR"')

@@ -2,9 +2,9 @@
 
 import pytest
 
-from glaunch.accounting import Limits
+from glaunch.accounting import Account, Limits
 from glaunch.errors import ParseError
-from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS, parse_accounting
+from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS, parse_accounting
 
 QOS = """\
 Name|Flags|Preempt|PreemptMode|PreemptExemptTime|MaxWall|MaxTRES|MaxTRESPerNode|MaxTRESMins|GrpTRES|GrpTRESRunMins|MinTRES|MaxTRESPU|MaxTRESPA
@@ -19,10 +19,18 @@ ada|red|sandbox|red||normal,small,spare|normal||node=5||||
 ada|red|sandbox|red|gpu|spare|||||||
 ada|red|other|blue||normal|normal||||||
 """
+ACCOUNTS = """\
+Cluster|Account|User|Par Name|GrpTRES|GrpTRESRunMins
+sandbox|root||||
+sandbox|red||root|gres/gpu=32,node=4|cpu=600
+sandbox|red|ada||node=1|
+sandbox|deep||red||
+other|deep||blue|node=1|
+"""
 
 
 def test_qos_and_associations() -> None:
-    known = parse_accounting(QOS, USER, "Sandbox")
+    known = parse_accounting(QOS, USER, ACCOUNTS, "Sandbox")
     small = known.qos["small"]
     assert small.limits == Limits(
         max_wall_s=88200,
@@ -47,7 +55,7 @@ def test_qos_and_associations() -> None:
 
 
 def test_the_qos_of_a_job_is_what_slurm_takes() -> None:
-    known = parse_accounting(QOS, USER, "sandbox")
+    known = parse_accounting(QOS, USER, ACCOUNTS, "sandbox")
     names = [
         one and one.name
         for one in (
@@ -62,20 +70,31 @@ def test_the_qos_of_a_job_is_what_slurm_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("qos", "user", "where"),
+    ("qos", "user", "accounts", "where"),
     [
-        (QOS + "x|y\n", USER, "sacctmgr show qos:5"),
-        (QOS.replace("node=8", "node=many"), USER, "sacctmgr show qos:4"),
-        (QOS.replace("1-00:30:00", "soon"), USER, "sacctmgr show qos:4"),
-        (QOS, USER.replace("node=5", "node"), "sacctmgr show user:2"),
+        (QOS + "x|y\n", USER, ACCOUNTS, "sacctmgr show qos:5"),
+        (QOS.replace("node=8", "node=many"), USER, ACCOUNTS, "sacctmgr show qos:4"),
+        (QOS.replace("1-00:30:00", "soon"), USER, ACCOUNTS, "sacctmgr show qos:4"),
+        (QOS, USER.replace("node=5", "node"), ACCOUNTS, "sacctmgr show user:2"),
+        (QOS, USER, ACCOUNTS.replace("cpu=600", "cpu"), "sacctmgr show assoc:3"),
     ],
 )
-def test_what_is_none_is_refused_with_its_place(qos: str, user: str, where: str) -> None:
+def test_what_is_none_is_refused_with_its_place(qos: str, user: str, accounts: str, where: str) -> None:
     with pytest.raises(ParseError) as bad:
-        parse_accounting(qos, user, "sandbox")
+        parse_accounting(qos, user, accounts, "sandbox")
     assert bad.value.where == where
 
 
+def test_the_accounts_above_an_account() -> None:
+    known = parse_accounting(QOS, USER, ACCOUNTS, "sandbox")
+    red = Account("red", "root", Limits(together={"gres/gpu": 32, "node": 4}, minutes_together={"cpu": 600}))
+    assert known.line_of("deep") == (Account("deep", "red"), red, Account("root", ""))
+    assert known.line_of("nobody's") == ()
+    circle = parse_accounting(QOS, USER, ACCOUNTS.replace("root||||", "root||deep||"), "sandbox")
+    assert [one.name for one in circle.line_of("deep")] == ["deep", "red", "root"]
+
+
 def test_no_user_is_no_association() -> None:
-    known = parse_accounting("|".join(QOS_FIELDS) + "\n", "|".join(USER_FIELDS) + "\n", "sandbox")
+    qos, user, accounts = ("|".join(names) + "\n" for names in (QOS_FIELDS, USER_FIELDS, ACCOUNT_FIELDS))
+    known = parse_accounting(qos, user, accounts, "sandbox")
     assert (dict(known.qos), known.associations, known.default_account) == ({}, (), "")

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 from tests.test_decide import CLUSTER, GPU, Site, options
 
-from glaunch.accounting import Accounting, Association, Limits, Qos
+from glaunch.accounting import Account, Accounting, Association, Limits, Qos
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.placement.preemption import preemptible
@@ -91,6 +91,22 @@ def test_whose_limit_goes_first(site: Site) -> None:
             site.decide(cluster=seen, tasks=24)
         assert said in refused.value.message
         assert refused.value.message.endswith("which Slurm refuses" if flags else "which would wait for ever")
+
+
+def test_accounts_above_limit_all_of_theirs_together(site: Site) -> None:
+    plain = cluster(Qos("normal"), own=Limits(together={"node": 4}))
+    known = plain.accounting
+    assert known is not None
+
+    def above(red: Mapping[str, int], top: Mapping[str, int], qos: Mapping[str, int] = MappingProxyType({})) -> Cluster:
+        rows = (Account("red", "top", Limits(together=red)), Account("top", "root", Limits(together=top)))
+        named = {"normal": Qos("normal", Limits(together=qos))}
+        return replace(plain, accounting=replace(known, qos=named, accounts={one.name: one for one in rows}))
+
+    assert site.decide(cluster=above({"node": 3}, {"node": 3}), tasks=24)
+    with pytest.raises(NeverFits, match=r"^account top allows all its jobs together node=2 \(GrpTRES\); this job has 3, which would wait"):
+        site.decide(cluster=above({"node": 3}, {"node": 2}), tasks=24)
+    assert site.decide(cluster=above({"node": 3}, {"node": 2}, {"node": 9}), tasks=24), "the QOS goes first"
 
 
 def test_flags_lift_limits_of_the_partition(site: Site) -> None:

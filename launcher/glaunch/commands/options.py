@@ -1,7 +1,8 @@
 """The options of a launch, shared by `run` and `plan`, and how a line of words becomes a Request."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -79,12 +80,40 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         metavar="ALL|NONE|NAMES",
         help="Which variables of your environment the job gets: all (without a word), none, or NAME,NAME.",
     ),
-    click.option("--sbatch", multiple=True, metavar="KEY[=VALUE]", help="Hand any other option to sbatch (repeatable)."),
+    click.option(
+        "--sbatch",
+        multiple=True,
+        metavar="KEY[=VALUE]",
+        help="Any other option of sbatch (repeatable); before the script most also go by their own names: --mail-type=END.",
+    ),
     click.option("--mixed", is_flag=True, help="Nodes with different GPUs in one job, where too few of one kind are free."),
     click.option("--force", is_flag=True, help="Submit what can never run all the same."),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout."),
     click.option("-v", "--verbose", is_flag=True, help="Say more."),
 )
+
+SBATCH_VALUES = MappingProxyType(
+    {"licenses": "-L", "begin": "-b"}
+    | dict.fromkeys(("comment", "mail-type", "mail-user", "signal", "deadline", "time-min", "wckey", "priority", "network", "hint"), "")
+    | dict.fromkeys(("gres", "mem-per-cpu", "mem-per-gpu", "cpus-per-gpu", "gpu-bind", "tmp", "prefer", "switches", "profile"), "")
+    | dict.fromkeys(("core-spec", "thread-spec", "delay-boot", "acctg-freq", "kill-on-invalid-dep", "bb", "extra"), "")
+)
+"""Options of sbatch that may stand before the script by their own names, beside `--sbatch KEY=VALUE`; a short name or ""."""
+SBATCH_SWITCHES = MappingProxyType(
+    {"hold": "-H", "contiguous": "", "spread-job": "", "overcommit": "-O", "reboot": "", "use-min-nodes": ""}
+)
+
+
+def _sbatchs_own() -> Iterator[Callable[[Any], Any]]:
+    for names, flag in ((SBATCH_VALUES, False), (SBATCH_SWITCHES, True)):
+        for name, short in names.items():
+            words = ([short] if short else []) + [f"--{name}", _parameter(name)]
+            yield click.option(*words, is_flag=True, hidden=True) if flag else click.option(*words, hidden=True)
+
+
+def _parameter(name: str) -> str:
+    return f"sbatch_{name.replace('-', '_')}"
+
 
 PASSED = (
     *(
@@ -109,7 +138,7 @@ PASSED = (
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of a launch and its words."""
-    for option in reversed(OPTIONS):
+    for option in reversed((*OPTIONS, *_sbatchs_own())):
         function = option(function)
     words = click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGUMENTS]", shell_complete=_files)
     return words(function)
@@ -126,15 +155,18 @@ class LaunchCommand(click.Command):
     """A command whose line is read by `read_words` before click sees it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        takes_value = {
-            name: not parameter.is_flag
-            for parameter in self.get_params(ctx)
-            if isinstance(parameter, click.Option)
-            for name in (*parameter.opts, *parameter.secondary_opts)
-        }
+        takes_value, before = (
+            {
+                name: not parameter.is_flag
+                for parameter in self.get_params(ctx)
+                if isinstance(parameter, click.Option) and parameter.hidden == hidden
+                for name in (*parameter.opts, *parameter.secondary_opts)
+            }
+            for hidden in (False, True)
+        )
         if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused, and nothing is said
             return super().parse_args(ctx, args)
-        words = read_words(args, takes_value)
+        words = read_words(args, takes_value, before)
         if words.late:
             script = words.command[0]
             talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
@@ -185,7 +217,9 @@ def request_from(params: dict[str, Any]) -> Request:
     )
     if params["export"] is not None:
         request = exporting(request, params["export"])
-    for name, value in (part for word in params["sbatch"] for part in apart(*_option(word))):
+    own = [(name, params[_parameter(name)]) for name in SBATCH_VALUES if params[_parameter(name)] is not None]
+    switches = [(name, None) for name in SBATCH_SWITCHES if params[_parameter(name)]]
+    for name, value in (part for said in (*map(_option, params["sbatch"]), *own, *switches) for part in apart(*said)):
         if name in FIELDS and asks(request, name):
             raise UsageError(
                 f"--sbatch {name}: this is said twice on the line", hint="say it once: glaunch run --help shows its own option"

@@ -59,6 +59,8 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     launched = launch(world, request)
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
+        if launched.plan.request.clusters:
+            document["cluster"] = launched.plan.request.clusters
         parts = [{"job_id": part.job_id, "folder": str(part.folder), "tasks": part.plan.tasks_of_part} for part in launched.parts]
         click.echo(json.dumps({**document, **({"parts": parts} if launched.rest else {})}) if params["as_json"] else launched.job_ids)
         aftermath.settle(world, launched)

@@ -143,11 +143,22 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
             continue
         how = f"exited with code {exited[1]}{_signal_words(int(exited[1]))}" if exited else f"died: {death.what}"
         code = "GL201" if exited else "GL202"
+        if facts.form in AGENTS and all(row.host != death.host for row in facts.ranks):
+            yield from _agent_alone(facts, death, f"{how}{also}")
+            continue
         advice = f"its last lines are in {facts.file(f'out/{death.host}.log')}, labelled {death.rank}:"
         yield Finding(
             code, "error", f"rank {death.rank} on {death.host} {how}{also}", death.host, death.rank, death.where, death.line, advice
         )
         yield from _last_words(facts, death)
+
+
+def _agent_alone(facts: JobFacts, death: _Death, how: str) -> Iterator[Finding]:
+    """An agent that ended before it had started a rank: what it says has no label."""
+    advice = f"its own lines are in {facts.file(f'out/{death.host}.log')}, those without a label"
+    title = f"{facts.form} on {death.host} ended before it started a rank: {how}"
+    yield Finding("GL201", "error", title, death.host, None, death.where, death.line, advice)
+    yield from _last_line(facts, death.host, None, f"the last line of {facts.form}")
 
 
 def _first(facts: JobFacts, deaths: Sequence[_Death]) -> Sequence[_Death]:
@@ -173,12 +184,16 @@ def _signal_words(code: int) -> str:
 
 
 def _last_words(facts: JobFacts, death: _Death) -> Iterator[Finding]:
+    yield from _last_line(facts, death.host, death.rank, f"the last line of rank {death.rank}")
+
+
+def _last_line(facts: JobFacts, host: str, rank: int | None, title: str) -> Iterator[Finding]:
     for output in facts.outputs:
-        if output.name.endswith(f"out/{death.host}.log"):
-            last = [line for line in labelled(output.text) if line.rank == death.rank and line.text.strip()][-1:]
+        if output.name.endswith(f"out/{host}.log"):
+            last = [line for line in labelled(output.text) if line.rank == rank and line.text.strip()][-1:]
             for line in last:
                 where = f"{output.name}:{output.first_line + line.line - 1}"
-                yield Finding("GL212", "note", f"the last line of rank {death.rank}", death.host, death.rank, where, line.text, "")
+                yield Finding("GL212", "note", title, host, rank, where, line.text, "")
 
 
 def _ended_by_slurm(facts: JobFacts) -> bool:

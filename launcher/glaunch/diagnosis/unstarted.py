@@ -12,7 +12,7 @@ from glaunch.hostlist import fold
 
 _STOPPED = "no rank was started"
 _NODE = re.compile(r"glaunch: (?P<host>[^\s:]+): (?P<what>.+)$")
-_NO_PROGRAM = re.compile(r": not found(, and .+ is run by it)?$|: may not be executed$")
+_NO_PROGRAM = re.compile(r": not found(, and .+ is run by it)?$|: may not be executed$| has no package \S+$")
 _PROGRAM_ADVICE = "every node must have it at the same path: name one that they have, or start from a shared file system"
 _NODE_ADVICE = "leave the node out with --exclude and tell your centre, or put the job's folder where all nodes can write (rundir.path)"
 

@@ -18,6 +18,8 @@ from glaunch.parsers.slurm_config import parse_version
 
 SCHEMA = "glaunch.kept/1"
 
+ALLOWANCES = 3
+"""So many texts are kept as one answer about accounting."""
 ALONE_S = 300.0
 """A database that did not answer is not asked again for so long."""
 KEPT = ("config", "partitions", "topology", "version")
@@ -150,17 +152,18 @@ def with_accounting(
         return replace(cluster, accounting_note=failed.text)
     answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
     try:
-        qos, _, users = answer.text.partition("\f") if answer else ("", "", "")
-        if answer is None:
-            qos, users = gateway.allowance(user)
-        found = parse_accounting(qos, users, cluster.name)
+        told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
+        if len(told) != ALLOWANCES:
+            told, answer = gateway.allowance(user), None
+        qos, users, accounts = told
+        found = parse_accounting(qos, users, accounts, cluster.name)
     except (SlurmError, ParseError) as failure:
         note = f"what your account and QOS allow is not known: {failure.message}"
         if kept and kept.keep_s:
             kept.put("no-allowance", Answer(note, now_s))
         return replace(cluster, accounting_note=note)
     if kept and kept.keep_s and answer is None:
-        kept.put("allowance", Answer(f"{qos}\f{users}", now_s))
+        kept.put("allowance", Answer("\f".join(told), now_s))
     return replace(cluster, accounting=found)
 
 

@@ -110,13 +110,15 @@ class SlurmCommands:
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
 
-    def allowance(self, user: str) -> tuple[str, str]:
-        """All QOS, and this user with her associations, from the accounting database (no RPC to the controller), within a short time."""
-        from glaunch.parsers.slurm_accounting import QOS_FIELDS, USER_FIELDS
+    def allowance(self, user: str) -> tuple[str, ...]:
+        """All QOS, this user with her associations, and all accounts, from the accounting database (no RPC to the controller), within a
+        short time: what `parse_accounting` reads."""
+        from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS
 
         questions = (
             ("sacctmgr", "-P", "show", "qos", f"format={','.join(QOS_FIELDS)}"),
             ("sacctmgr", "-P", "show", "user", f"name={user}", "withassoc", f"format={','.join(USER_FIELDS)}"),
+            ("sacctmgr", "-P", "show", "assoc", "user=", f"format={','.join(ACCOUNT_FIELDS)}"),
         )
         from concurrent.futures import ThreadPoolExecutor
 
@@ -126,7 +128,7 @@ class SlurmCommands:
         for done in answers:
             if done.code != 0 or is_silence(done) or not done.stdout.strip():
                 raise refusal(done, "to show what accounting allows you", timeout_s)
-        return answers[0].stdout, answers[1].stdout
+        return tuple(done.stdout for done in answers)
 
     def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
         """Several of QUESTIONS, asked side by side; `known`: answers that are still good, for a gateway that can use them."""

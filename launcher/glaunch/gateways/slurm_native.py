@@ -101,8 +101,9 @@ class SlurmNative(SlurmCommands):
             return self._told(questions)
         from concurrent.futures import ThreadPoolExecutor
 
+        by_command = super().answer
         with ThreadPoolExecutor(max_workers=len(theirs)) as pool:
-            asked = {question: pool.submit(super().answer, question) for question in theirs}
+            asked = {question: pool.submit(by_command, question) for question in theirs}
             told = self._told(questions)
             return {**told, **{question: one.result() for question, one in asked.items()}}
 

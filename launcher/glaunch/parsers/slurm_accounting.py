@@ -1,4 +1,4 @@
-"""`sacctmgr -P show qos` and `show user … withassoc` as what accounting allows.
+"""`sacctmgr -P show qos`, `show user … withassoc` and `show assoc user=` as what accounting allows.
 
 **Source:** sacctmgr(1); answers of 22.05 and 24.11.
 """
@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from glaunch.accounting import Accounting, Association, Limits, Qos
+from glaunch.accounting import Account, Accounting, Association, Limits, Qos
 from glaunch.errors import ParseError, UsageError
 from glaunch.parsers.slurm_fields import NOTHING, limit_s
 from glaunch.units import parse_memory_mib
@@ -14,21 +14,28 @@ from glaunch.units import parse_memory_mib
 _LIMITS = ("MaxWall", "MaxTRES", "MaxTRESPerNode", "MaxTRESMins", "GrpTRES", "GrpTRESRunMins")
 QOS_FIELDS = ("Name", "Flags", "Preempt", "PreemptMode", "PreemptExemptTime", *_LIMITS, "MinTRES", "MaxTRESPU", "MaxTRESPA")
 USER_FIELDS = ("User", "DefaultAccount", "Cluster", "Account", "Partition", "QOS", "DefaultQOS", *_LIMITS)
+ACCOUNT_FIELDS = ("Cluster", "Account", "User", "ParentName", "GrpTRES", "GrpTRESRunMins")
 
 
-def parse_accounting(qos: str, user: str, cluster: str) -> Accounting:
-    """All QOS, and the user's associations on the cluster of that name, from the two answers with QOS_FIELDS and USER_FIELDS.
+def parse_accounting(qos: str, user: str, accounts: str, cluster: str) -> Accounting:
+    """All QOS, and the user's associations and all accounts of the cluster of that name.
 
+    From the three answers with QOS_FIELDS, USER_FIELDS and ACCOUNT_FIELDS (of those, rows of users are passed over).
     Raises ParseError (`sacctmgr show qos:LINE`) for another number of fields, and for a limit that is none.
     """
     found = [_qos(row, where) for row, where in _rows(qos, QOS_FIELDS, "sacctmgr show qos")]
-    rows = [
-        (row, where) for row, where in _rows(user, USER_FIELDS, "sacctmgr show user") if row["Cluster"].casefold() == cluster.casefold()
+    here = cluster.casefold()
+    rows = [(row, where) for row, where in _rows(user, USER_FIELDS, "sacctmgr show user") if row["Cluster"].casefold() == here]
+    above = [
+        Account(row["Account"], row["ParentName"], _limits(row, where))
+        for row, where in _rows(accounts, ACCOUNT_FIELDS, "sacctmgr show assoc")
+        if row["Cluster"].casefold() == here and not row["User"]
     ]
     return Accounting(
         qos=MappingProxyType({one.name: one for one in found}),
         associations=tuple(_association(row, where) for row, where in rows),
         default_account=rows[0][0]["DefaultAccount"] if rows else "",
+        accounts=MappingProxyType({one.name: one for one in above}),
     )
 
 
@@ -65,7 +72,7 @@ def _limits(row: Mapping[str, str], where: str) -> Limits:
         return _resources(row.get(key, ""), where)
 
     return Limits(
-        max_wall_s=limit_s(row["MaxWall"], where),
+        max_wall_s=limit_s(row.get("MaxWall", ""), where),
         per_job=resources("MaxTRES"),
         per_node=resources("MaxTRESPerNode"),
         minutes_per_job=resources("MaxTRESMins"),

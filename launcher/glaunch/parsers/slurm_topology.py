@@ -22,6 +22,8 @@ _NO_TOPOLOGY = re.compile(r"(scontrol: )?(error: |slurm_load_topo error: )|No to
 _BLOCK_INDEX = re.compile(r"\sBlockIndex=(\d+)(?=\s|$)")
 _BLOCK_SIZE = re.compile(r"\sBlockSize=(\d+)(?=\s|$)")
 _PAIR = re.compile(r'\s*([A-Za-z0-9_.]+)\s*[-+*/]?=\s*("[^"]*"|[^\s"]\S*)(?=\s|$)')
+SLURMS_OWN = "scontrol show topology"
+"""Source of a fabric that begins with what Slurm says: its islands and blocks are those that no job crosses."""
 MAX_INCLUDES = 8
 """How deep files may include each other: more is a circle."""
 _CONF_KEYS = {"switchname", "switches", "nodes", "linkspeed", "blockname", "blocksizes", "blocklevels"}

@@ -15,18 +15,20 @@ from glaunch.units import format_time, plural
 class Bounds:
     """Whose limits a job meets, those first that go before the others; and the flags of its QOS."""
 
-    owners: tuple[tuple[str, Limits], ...] = ()
-    """(`QOS small`, its limits)."""
+    tiers: tuple[tuple[tuple[str, Limits], ...], ...] = ()
+    """Each a few (`QOS small`, its limits) that hold side by side; what one tier limits no later one does."""
     flags: frozenset[str] = frozenset()
 
     @property
     def max_wall(self) -> tuple[int, str] | None:
         """(the longest time limit, who says so); None for none. The first owner that has one counts."""
-        return next(((limits.max_wall_s, owner) for owner, limits in self.owners if limits.max_wall_s is not None), None)
+        owners = (one for tier in self.tiers for one in tier)
+        return next(((limits.max_wall_s, owner) for owner, limits in owners if limits.max_wall_s is not None), None)
 
 
 def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bounds:
-    """The limits of a request: the partition's own QOS goes before the job's (after it, where that has OverPartQOS), then the association.
+    """The limits of a request: the partition's own QOS goes before the job's (after it, where that has OverPartQOS), then the association
+    together with what the accounts above it allow all of theirs.
 
     None where accounting is not known or does not enforce limits.
     **Source:** slurm.conf(5), AccountingStorageEnforce; the "Resource Limits" page of Slurm, "Hierarchy"; sacctmgr(1), QOS flags.
@@ -36,13 +38,16 @@ def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bound
         return Bounds()
     own = known.qos_of(request.qos, request.account, partition.name)
     its = known.qos.get(partition.qos)
-    owners = [] if its is None else [(f"QOS {its.name} (of partition {partition.name})", its.limits)]
+    tiers: list[tuple[tuple[str, Limits], ...]] = (
+        [] if its is None else [((f"QOS {its.name} (of partition {partition.name})", its.limits),)]
+    )
     if own is not None and (its is None or own.name != its.name):
-        owners.insert(0 if "OverPartQOS" in own.flags else len(owners), (f"QOS {own.name}", own.limits))
+        tiers.insert(0 if "OverPartQOS" in own.flags else len(tiers), ((f"QOS {own.name}", own.limits),))
     row = known.association(request.account, partition.name)
     if row is not None:
-        owners.append((f"your part of account {row.account}", row.limits))
-    return Bounds(tuple(owners), own.flags if own is not None else frozenset())
+        above = ((f"account {one.name}", one.limits) for one in known.line_of(row.account))
+        tiers.append(((f"your part of account {row.account}", row.limits), *above))
+    return Bounds(tuple(tiers), own.flags if own is not None else frozenset())
 
 
 def _enforced(cluster: Cluster) -> frozenset[str]:
@@ -125,20 +130,19 @@ _KINDS = (
 
 
 def _broken(bounds: Bounds, counts: Mapping[str, Mapping[str, int]]) -> Iterator[_Broken]:
-    """The limits that are broken; of one kind and resource the first owner's counts."""
+    """The limits that are broken; of one kind and resource those of the first tier that has it count."""
     for key, name, counted, whom in _KINDS:
         seen: set[str] = set()
         least = name == "least_per_job"
-        for owner, limits in bounds.owners:
-            for resource, value in getattr(limits, name).items():
+        for tier in bounds.tiers:
+            here = [(owner, resource, value) for owner, limits in tier for resource, value in getattr(limits, name).items()]
+            for owner, resource, value in here:
                 has = counts[counted].get(resource, 0 if least else None)
-                if resource in seen or has is None:
-                    continue
-                seen.add(resource)
-                if has < value if least else has > value:
+                if resource not in seen and has is not None and (has < value if least else has > value):
                     size = f"{resource}={value}{' minutes' if counted == 'minutes' else ''}"
                     words = f"{owner} {'asks of' if least else 'allows'} {whom} {'at least ' if least else ''}{size} ({key})"
                     yield _Broken(words, resource, value, has, counted, least)
+            seen.update(resource for _, resource, _ in here)
 
 
 def _hint(broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:

@@ -9,8 +9,9 @@ from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import HOPS, compared
 from glaunch.placement.placement import OrderRow, Placement
-from glaunch.plan import Container, Launch, Option, Plan
+from glaunch.plan import Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
+from glaunch.report.software import software
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
 from glaunch.tuning import Variable
 from glaunch.units import format_span, format_time, plural
@@ -85,10 +86,7 @@ def _asked(plan: Plan, width: int) -> list[str]:
     lines += row("started by", started_by(plan.launch), width)
     lines += row("in", plan.launch.work_dir, width)
     lines += row("folder", plan.folder, width)
-    lines += row("modules", " ".join(plan.launch.modules), width) if plan.launch.modules else []
-    for label, line in zip(("setup", *[""] * len(plan.launch.setup)), plan.launch.setup, strict=False):
-        lines += row(label, line, width)
-    lines += row("container", _container(plan.launch.container), width) if plan.launch.container else []
+    lines += software(plan.launch, width)
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
     lines += row("time limit", time_limit(plan) + (f" ({plan.time_limit_why})" if plan.time_limit_why else ""), width)
     shown = {"partition", "time", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "error", "nodelist", "parsable", "chdir"}
@@ -113,12 +111,6 @@ def started_by(launch: Launch) -> str:
             f"srun --mpi=pmix{options} where that works there, else Open MPI's mpirun{options}, else srun --mpi=pmi2{options}: one MPI job"
         )
     return f"{'mpirun' if launch.mpi == 'mpirun' else f'srun --mpi={launch.mpi}'}{options}: one MPI job"
-
-
-def _container(container: Container) -> str:
-    runtime = "what its nodes have: pyxis or apptainer" if container.runtime == "auto" else container.runtime
-    source = container.file or container.apptainer
-    return f"{container.named}{f' ({source})' if source != container.named else ''}, by {runtime}; brought once onto each node"
 
 
 def _because(text: str, option: Option | None) -> str:
