@@ -1,12 +1,13 @@
 """Plans for tests of the script, the node files and the job's folder, by hand: nothing of placement or tuning is in them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Launch, Option, Plan, RankLayout
 from glaunch.request import Request
-from glaunch.sbatch_options import batch_output
+from glaunch.sbatch_options import batch_output, of_component
 from glaunch.script import Gathering
 from glaunch.tuning import Environment, Variable
 
@@ -49,6 +50,7 @@ def make_plan(
     form: str = "srun",
     options: Sequence[str] = (),
     mpi: str = "auto",
+    starter: Sequence[str] | None = None,
 ) -> Plan:
     """A whole plan; `more` are further #SBATCH options, `options` those of the launch form's own program."""
     ranks = nodes * per_node if tasks is None else tasks
@@ -79,9 +81,21 @@ def make_plan(
         directives=directives,
         arguments=(),
         environment=Environment(tuple(variables), tuple(kept), (), tuple(unset)),
-        launch=Launch(form, tuple(argv), work_dir, starter=(*STARTERS.get(form, ()), *options), mpi=mpi if form == "mpi" else ""),
+        launch=Launch(
+            form,
+            tuple(argv),
+            work_dir,
+            starter=(*(STARTERS.get(form, ()) if starter is None else starter), *options),
+            mpi=mpi if form == "mpi" else "",
+        ),
         fabric_source="by hand",
         cluster_taken_at_s=0.0,
         warnings=(),
         notes=(),
     )
+
+
+def joined(first: Plan, *others: Plan) -> Plan:
+    """Plans as the components of one job."""
+    slim = tuple(replace(one, order=(), directives=of_component(one.directives), environment=Environment((), (), ())) for one in others)
+    return replace(first, components=slim)

@@ -75,7 +75,7 @@ def decide(
     preempted = preemptible(request, partition, cluster, time_limit_s)
     way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
-    environment = _environment(request, settings, rules, fit.layout.nodes, caller)
+    environment = environment_of(request, settings, rules, fit.layout.nodes, caller)
     names = tuple(one.name for one in environment.variables)
     decided = Plan(
         submission_id=submission_id,
@@ -252,7 +252,8 @@ def _directives(
     )
 
 
-def _environment(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], node_count: int, caller: Caller) -> Environment:
+    """The variables of a launch on so many nodes."""
     return tune(
         rules,
         fabric_class=settings.text("fabric.class"),

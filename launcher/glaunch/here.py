@@ -31,6 +31,11 @@ def run_here(world: World, request: Request) -> int:
         raise UsageError(
             "--here: this shell is in no allocation", hint="without --here glaunch submits; or first: salloc -N 2 --gres=gpu:8"
         )
+    if request.components:
+        raise UsageError(
+            "--here: this allocation is one set of nodes, and a job with ':' has one for each component",
+            hint="without --here glaunch submits it; for one component alone leave the rest out",
+        )
     asked = [
         name
         for name in ("clusters", "nodelist", "exclude", "array", "dependency", "reservation", "constraint", "export", "wait_for_leaves")

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from glaunch import __version__
 from glaunch.caller import caller_of, here_folder, home_folder, login_host, state_folder
 from glaunch.cluster import Cluster
+from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
-from glaunch.decide import decide, network_of, partition_of
+from glaunch.decide import network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
@@ -156,6 +157,11 @@ def plan(world: World, request: Request, *, when: bool = False, compare: bool = 
         raise UsageError(
             f"--{'when' if when else 'compare'} asks a living Slurm, and this is a capture", hint="leave it out, or --snapshot"
         )
+    if request.components and (when or compare):
+        raise UsageError(
+            f"--{'when' if when else 'compare'} looks at one set of nodes, and this job has {len(request.components) + 1} components",
+            hint="ask for one component alone",
+        )
     cluster, fabric = see(world, request, max_age_s=0 if when or compare else PLAN_MAX_AGE_S)
     decided = _decide(world, request, cluster, fabric)[0]
     if when:
@@ -194,7 +200,8 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
     request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
-    caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
+    callers = [caller_of(one, world.settings, os.environ, must_exist=not world.captured) for one in (request, *request.components)]
+    caller = callers[0]
     submission_id = os.urandom(4).hex()
 
     past = () if world.captured else world.submissions()
@@ -202,13 +209,14 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
-            decided = decide(
+            decided = decide_all(
                 request,
                 world.settings,
                 world.rules,
                 seen,
                 fabric,
                 caller,
+                programs=[one.program for one in callers[1:]],
                 submission_id=submission_id,
                 folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
                 now_s=cluster.taken_at_s,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from glaunch import __version__
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Option, Plan
-from glaunch.request import Request, asks
+from glaunch.request import OF_THE_JOB, Request, asks
 
 SWITCHES = ("exclusive", "requeue")
 TEXTS = ("clusters", "account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array", "export")
@@ -78,6 +78,11 @@ def directives(
     return tuple(options)
 
 
+def of_component(options: tuple[Option, ...]) -> tuple[Option, ...]:
+    """The directives of a further component of a heterogeneous job: without those that a job has once."""
+    return tuple(option for option in options if option.name not in OF_THE_JOB | {"chdir", "output", "open-mode"})
+
+
 def batch_output(folder: str, *, array: bool) -> str:
     """The value of sbatch's --output for a job's folder: one batch log a job, or an array task. **Source:** sbatch(1), filename pattern."""
     return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
@@ -113,6 +118,8 @@ def hindrance(request: Request, *, listed: bool = True) -> str:
     others = {name for name, _ in request.sbatch}
     if request.nodelist:
         return "your own -w names the nodes"
+    if request.components:
+        return "a job of several components is never pinned"
     if request.array:
         return "a pinned array would run one task at a time"
     if request.dependency:

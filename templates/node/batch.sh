@@ -96,8 +96,28 @@ make_attempt() {
     [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
-# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
 order_ranks() {
+    order_nodes
+    [ "$gl_form" = planned ] || slurm_order
+}
+
+# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
+slurm_order() {
+    nodes_as_granted
+    name_nodes
+    # shellcheck disable=SC2016 # for the shell over there
+    each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
+    # less of them: a node does not answer, and the next step says which
+    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
+        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
+        spread_ranks
+    else
+        rm -f "$gl_attempt/ordered.part"
+    fi
+}
+
+# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
+order_nodes() {
     scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
@@ -105,7 +125,7 @@ order_ranks() {
         sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
-    [ "$gl_form" = planned ] || slurm_order
+    [ "$gl_form" = planned ] || nodes_as_granted
     name_nodes
 }
 
@@ -167,19 +187,14 @@ back_to_queue() { # [here]
     fi
 }
 
-# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
-slurm_order() {
+nodes_as_granted() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
-    name_nodes
-    # shellcheck disable=SC2016 # for the shell over there
-    each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
-    # less of them: a node does not answer, and the next step says which
-    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
-        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
-    else
-        rm -f "$gl_attempt/ordered.part"
-    fi
+    spread_ranks
+}
+
+# The host of every rank, as the nodes are ordered.
+spread_ranks() {
     gl_most=$gl_per_node
     [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
     sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"

@@ -10,7 +10,7 @@ from glaunch.follow import task_codes
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
-from glaunch.job import Job
+from glaunch.job import Job, whole
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find, find_all, slurms_word
@@ -97,7 +97,7 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for job in jobs:
         found.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
-    return found
+    return {job_id: list(whole(rows)) for job_id, rows in found.items()}
 
 
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
