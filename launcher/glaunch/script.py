@@ -183,8 +183,10 @@ def _indexes(plan: Plan) -> str:
     whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
     lines = [
         "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
-        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
-        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        "# Slurm's own index stands in the attempt's name, JOB.INDEX.RESTART: a launcher of ranks reads this file before they do.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ] && [ -n "${gl_attempt-}" ]; then',
+        "    gl_index=${gl_attempt##*/}; gl_index=${gl_index#*.}; gl_index=${gl_index%%.*}",
+        f"    export SLURM_ARRAY_TASK_ID=$((gl_index + {plan.offset}))",
         f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
         "fi",
     ]

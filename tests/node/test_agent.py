@@ -48,7 +48,14 @@ def start(folder: Path, form: str, program: tuple[str, ...], *options: str, host
     words = " ".join(f"'{word}'" for word in (str(folder.parent / "launcher"), *options))
     (folder / "starter.sh").write_text(f"set -- {words}\n")
     seen = str(folder.parent / "seen")
-    env = {"SLURMD_NODENAME": host, "MASTER_ADDR": "192.0.2.2", "MASTER_PORT": "23456", "SEEN": seen, "WORD": "7", "HOME": str(folder.parent)}
+    env = {
+        "SLURMD_NODENAME": host,
+        "MASTER_ADDR": "192.0.2.2",
+        "MASTER_PORT": "23456",
+        "SEEN": seen,
+        "WORD": "7",
+        "HOME": str(folder.parent),
+    }
     argv = ["dash", str(folder / "node" / "agent.sh"), str(folder / "7.0.0"), str(folder)]
     with (folder / "7.0.0" / "out" / f"{host}.log").open("a") as out:
         return subprocess.Popen(argv, env={**os.environ, **env, **more}, stdout=out, stderr=out, text=True)
