@@ -179,9 +179,8 @@ def test_order_table() -> None:
     assert len(lines) == 16
 
 
-def test_slurm_order_where_no_other_is_taken() -> None:
-    plan = replace(PLANS["plain"], launch=replace(PLANS["plain"].launch, arranged=False))
-    text = folder_of(plan)["job.sbatch"]
+def test_slurm_order_where_no_node_is_known() -> None:
+    text = folder_of(replace(PLANS["plain"], order=()))["job.sbatch"]
     assert "gl_form='slurm'" in text
 
 
