@@ -50,6 +50,7 @@ def make_plan(
     form: str = "srun",
     options: Sequence[str] = (),
     mpi: str = "auto",
+    starter: Sequence[str] | None = None,
 ) -> Plan:
     """A whole plan; `more` are further #SBATCH options, `options` those of the launch form's own program."""
     ranks = nodes * per_node if tasks is None else tasks
@@ -80,7 +81,13 @@ def make_plan(
         directives=directives,
         arguments=(),
         environment=Environment(tuple(variables), tuple(kept), (), tuple(unset)),
-        launch=Launch(form, tuple(argv), work_dir, starter=(*STARTERS.get(form, ()), *options), mpi=mpi if form == "mpi" else ""),
+        launch=Launch(
+            form,
+            tuple(argv),
+            work_dir,
+            starter=(*(STARTERS.get(form, ()) if starter is None else starter), *options),
+            mpi=mpi if form == "mpi" else "",
+        ),
         fabric_source="by hand",
         cluster_taken_at_s=0.0,
         warnings=(),

@@ -86,7 +86,7 @@ fi
 
 # The name of rank 0's host must lead there from every other one; a program that cannot reach it waits for many minutes
 if [ "$gl_local" = 0 ] && [ "${NODE_RANK:-0}" != 0 ] && [ -n "${MASTER_ADDR-}" ] && command -v getent >/dev/null; then
-    case $(getent hosts "$MASTER_ADDR") in
+    case $(timeout 5 getent ahosts "$MASTER_ADDR" || [ $? -eq 2 ] || echo slow) in
     '') say "does not know MASTER_ADDR $MASTER_ADDR, the host of rank 0" ;;
     127.* | ::1[!0-9a-f:]*) say "takes MASTER_ADDR $MASTER_ADDR, the host of rank 0, for itself: its name leads to a loopback address here" ;;
     esac

@@ -47,6 +47,7 @@ class Jobs:
         form: str = "srun",
         options: Sequence[str] = (),
         mpi: str = "auto",
+        starter: Sequence[str] | None = None,
     ) -> Path:
         """Write a submission's folder as glaunch does; its path out here."""
         name = name or f"job{next(self.number)}"
@@ -63,6 +64,7 @@ class Jobs:
             form=form,
             options=options,
             mpi=mpi,
+            starter=starter,
         )
         folder = self.box.home("ada") / name
         rundir.create(folder, {"schema": "glaunch.intent/1"})

@@ -56,6 +56,7 @@ TORCH = ("--redirects=0:1", "--tee=0:1")
 FORMS = {
     "srun": ("srun", "", ()),
     "torchrun": ("torchrun", "", TORCH),
+    "an agent": ("torchrun", "", ()),
     "mpirun": ("mpi", "mpirun", ()),
     "mpi by srun": ("mpi", "pmi2", ()),
     "exec": ("exec", "", ()),
@@ -81,8 +82,31 @@ def lines_of(run: AttemptFolder) -> dict[int, list[str]]:
     return found
 
 
+AGENT = """#!/bin/sh
+# In torchrun's place, where that is not: it starts the ranks of its node, and says of the one that failed what torchrun says
+while [ "$1" != --no_python ]; do
+    case $1 in --node_rank=*) node=${1#*=} ;; --nproc_per_node=*) here=${1#*=} ;; esac
+    shift
+done
+shift
+i=0
+while [ $i -lt $here ]; do
+    RANK=$((node * 2 + i)) WORLD_SIZE=5 LOCAL_RANK=$i LOCAL_WORLD_SIZE=$here "$@" &
+    ranks="${ranks-} $!"
+    i=$((i + 1))
+done
+for one in $ranks; do wait $one || code=$?; done
+[ -z "${code-}" ] || { echo "Root Cause (first observed failure):"; echo "  exitcode  : $code (pid: 1)"; exit 1; }
+"""
+
+
 def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
     form, mpi, options = FORMS[name]
+    if name == "an agent":
+        agent = jobs.box.home("ada") / "agent"
+        agent.write_text(AGENT)
+        agent.chmod(0o755)
+        more["starter"] = ("/home/ada/agent",)
     return jobs.make(tuple(argv), form=form, mpi=mpi, options=options, **more)  # type: ignore[arg-type]
 
 
