@@ -1,12 +1,13 @@
 """Plans for tests of the script, the node files and the job's folder, by hand: nothing of placement or tuning is in them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Launch, Option, Plan, RankLayout
 from glaunch.request import Request
-from glaunch.sbatch_options import batch_output
+from glaunch.sbatch_options import batch_output, of_component
 from glaunch.script import Gathering
 from glaunch.tuning import Environment, Variable
 
@@ -92,3 +93,9 @@ def make_plan(
         warnings=(),
         notes=(),
     )
+
+
+def joined(first: Plan, *others: Plan) -> Plan:
+    """Plans as the components of one job."""
+    slim = tuple(replace(one, order=(), directives=of_component(one.directives), environment=Environment((), (), ())) for one in others)
+    return replace(first, components=slim)

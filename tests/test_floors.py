@@ -25,7 +25,7 @@ FLOORS: dict[str, int] = {
     "parsers": 2, "writers": 2,
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
     "decide": 3, "sbatch_options": 3, "hierarchy": 3, "merge": 3, "asking": 3, "launch_form": 3, "ahead": 3, "remarks": 3,
-    "withheld": 3, "container": 3,
+    "segments": 3, "spares": 3, "withheld": 3, "components": 3, "container": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
     "bundle": 3, "attempt": 3, "recover": 3, "talk": 3, "pin": 3, "fabric_files": 3, "growing_file": 3, "trusted_file": 3,
     "pipeline": 4, "launch": 4, "topology": 4, "examination": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
@@ -37,7 +37,7 @@ FLOORS: dict[str, int] = {
 DECIDING = frozenset(
     {
         *("placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options", "hierarchy", "merge"),
-        *("asking", "ahead", "remarks", "launch_form", "withheld", "container"),
+        *("asking", "ahead", "remarks", "launch_form", "withheld", "container", "components", "segments", "spares"),
     }
 )
 DOING = frozenset(
@@ -193,7 +193,8 @@ def callers(module: Module, name: str) -> set[str]:
 def test_plan_and_run_decide_by_the_same_function() -> None:
     """Law 4: one place decides, and both verbs come through it; a command decides nothing by itself."""
     trees = {module.name: module for module in OURS}
-    assert {(name, function) for name, module in trees.items() for function in callers(module, "decide")} == {("pipeline", "_decide")}
+    assert {name for name, module in trees.items() if callers(module, "decide")} == {"components"}
+    assert {(name, function) for name, module in trees.items() for function in callers(module, "decide_all")} == {("pipeline", "_decide")}
     assert callers(trees["pipeline"], "_decide") == {"plan", "decide_on"}
     assert {function for module in OURS for function in callers(module, "decide_on")} >= {"launch"}
     for name, module in trees.items():

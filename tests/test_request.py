@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
 from glaunch.inherited import NOT_HANDED_ON, with_inherited
-from glaunch.request import Request, Words, apart, asks, read_words, with_option
+from glaunch.request import Request, Words, apart, asks, read_words, split_components, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
 
@@ -74,6 +74,23 @@ def test_with_options_first_every_word_behind_the_script_arrives(arguments: list
 def test_behind_two_dashes_every_word_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["train.py", "-n", str(tasks), "--", *arguments], OPTIONS)
     assert words == Words(("-n", str(tasks)), ("train.py", *arguments))
+
+
+@pytest.mark.parametrize(
+    ("line", "components"),
+    [
+        ("-N 2 train.py --lr 1", ["-N 2 train.py --lr 1"]),
+        ("-N 2 train.py --lr 1 : -N 1 ./server", ["-N 2 train.py --lr 1", "-N 1 ./server"]),
+        ("train.py -n 2 : -n 1 a : -n 1 b", ["train.py -n 2", "-n 1 a", "-n 1 b"]),
+        ("-N 2 -- ./a.out x : y", ["-N 2 -- ./a.out x : y"]),
+        ("./a.out -n 2 -- : :", ["./a.out -n 2 -- : :"]),
+        ("-N 2 ./a.out : -N 1 -- ./b : c", ["-N 2 ./a.out", "-N 1 -- ./b : c"]),
+        ("-N 2 ./a.out a:b :c d:", ["-N 2 ./a.out a:b :c d:"]),
+        ("-N 2 ./a.out :", ["-N 2 ./a.out", ""]),
+    ],
+)
+def test_a_lone_colon_begins_another_component_unless_it_stands_behind_two_dashes(line: str, components: list[str]) -> None:
+    assert split_components(line.split()) == tuple(tuple(one.split()) for one in components)
 
 
 def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:

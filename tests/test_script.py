@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.plans import GATHERING, TEMPLATES, load_templates, make_plan
+from tests.plans import GATHERING, TEMPLATES, joined, load_templates, make_plan
 
 from glaunch import rundir
 from glaunch.errors import UsageError
+from glaunch.job_array import parse_array, split
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
-from glaunch.sbatch_options import batch_output
+from glaunch.request import Request
+from glaunch.sbatch_options import batch_output, part_of
 from glaunch.script import render
 from glaunch.tuning import Variable
 
@@ -49,6 +51,29 @@ PLANS = {
         work_dir=f"/home/ada/{HOSTILE}",
         order=[OrderRow(f"n{row:04d}", row, "leaf", "pod") for row in range(4096)],
     ),
+    "part": part_of(
+        replace(
+            make_plan(
+                "/home/ada/jobs/try-sub-1", ("./a.out",), more=(Option("array", "0-9%2"), Option("requeue", None)), work_dir="/home/ada"
+            ),
+            request=Request(("./a.out",), array="0-24%2", requeue=True, max_requeues=3),
+            parts=split(parse_array("0-24%2"), 11),
+        ),
+        2,
+    ),
+    "components": joined(
+        make_plan(
+            "/home/ada/jobs/train-sub-1",
+            ("/usr/bin/python3", "train.py", "--lr", "1e-3"),
+            nodes=8,
+            per_node=8,
+            name="train",
+            more=(Option("partition", "gpu"), Option("signal", "B:USR1@60")),
+            work_dir="/home/ada",
+        ),
+        make_plan("", ("./server", HOSTILE, ":"), nodes=2, per_node=1, more=(Option("partition", "cpu"),), work_dir="/home/ada"),
+        make_plan("", ("./log", "a\n#SBATCH --hold"), nodes=1, per_node=3, time="10", work_dir="/home/ada"),
+    ),
 }
 
 PLANS["software"] = replace(
@@ -73,7 +98,7 @@ def folder_of(plan: Plan) -> dict[str, str]:
 def test_golden(name: str) -> None:
     """A change of the script is seen whole. To take it over: GLAUNCH_GOLDEN=write pytest tests/test_script.py."""
     texts = folder_of(PLANS[name])
-    for part in ("job.sbatch", "command.sh"):
+    for part in ("job.sbatch", "command.sh" if "command.sh" in texts else "command-1.sh"):
         golden = GOLDEN / "script" / name / part
         if os.environ.get("GLAUNCH_GOLDEN") == "write":
             golden.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +124,7 @@ def test_every_shell_reads_it(name: str, shell: tuple[str, ...], tmp_path: Path)
             assert (done.returncode, done.stderr) == (0, ""), path
 
 
-@pytest.mark.parametrize("name", ["plain", "array", "partial", "software"])
+@pytest.mark.parametrize("name", ["plain", "array", "partial", "software", "components"])
 def test_shellcheck(name: str, tmp_path: Path) -> None:
     script = tmp_path / "job.sbatch"
     script.write_text(folder_of(PLANS[name])["job.sbatch"], encoding="utf-8")
@@ -131,15 +156,31 @@ def test_the_pin_is_never_in_the_script() -> None:
     assert not re.search(r"#SBATCH.*(nodelist|no-requeue|parsable)", text)
 
 
+def test_each_component_has_its_directives_and_its_program_and_a_plain_job_has_none_of_it() -> None:
+    texts = folder_of(PLANS["components"])
+    parts = re.findall(r"^#SBATCH (?:--(?:partition|nodes|time|signal|job-name|output).*|hetjob)$", texts["job.sbatch"], re.M)
+    assert parts == [
+        *('#SBATCH --job-name="train"', '#SBATCH --nodes="8"', '#SBATCH --time="5"'),
+        '#SBATCH --output="/home/ada/jobs/train-sub-1/batch-%j.log"',
+        *('#SBATCH --partition="gpu"', '#SBATCH --signal="B:USR1@60"'),
+        *("#SBATCH hetjob", '#SBATCH --nodes="2"', '#SBATCH --time="5"', '#SBATCH --partition="cpu"'),
+        *("#SBATCH hetjob", '#SBATCH --nodes="1"', '#SBATCH --time="10"'),
+    ]
+    assert "gl_shapes='64 8 8 1 1\n2 2 1 1 1\n3 1 3 1 1'\n" in texts["job.sbatch"]
+    assert {path for path in texts if path.startswith("command")} == {"command-0.sh", "command-1.sh", "command-2.sh"}
+    plain = folder_of(PLANS["plain"])
+    assert "node/components.sh" not in plain
+    assert "hetjob" not in plain["job.sbatch"]
+
+
 def test_order_table() -> None:
     lines = folder_of(PLANS["plain"])["order.tsv"].splitlines()
     assert lines[0] == "n016\t0\tleaf4\tspine"
     assert len(lines) == 16
 
 
-def test_slurm_order_where_no_other_is_taken() -> None:
-    plan = replace(PLANS["plain"], launch=replace(PLANS["plain"].launch, arranged=False))
-    text = folder_of(plan)["job.sbatch"]
+def test_slurm_order_where_no_node_is_known() -> None:
+    text = folder_of(replace(PLANS["plain"], order=()))["job.sbatch"]
     assert "gl_form='slurm'" in text
 
 
@@ -167,6 +208,8 @@ def test_no_timer_when_it_is_switched_off() -> None:
         (make_plan("relative", ("x",)), "job folder"),
         (make_plan("/j", ("x",), variables=(Variable("A=B", "1", "", "", ""),)), "environment variable"),
         (make_plan("/j", ("x",), variables=(Variable("A", "a\0b", "", "", ""),)), "NUL"),
+        (make_plan("/j", ("x",), variables=(Variable("IFS", "x", "", "", ""),)), "the job's own shell"),
+        (make_plan("/j", ("x",), variables=(Variable("gl_folder", "x", "", "", ""),)), "the job's own shell"),
         (make_plan("/j", ("x",), order=(OrderRow("a\tb", 0, "", ""),)), "tab"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

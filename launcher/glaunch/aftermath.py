@@ -20,7 +20,7 @@ from glaunch.follow import Ending, Follower, Pace
 from glaunch.gateways.process import STOPS, SignalsDeferred
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
-from glaunch.job import Job
+from glaunch.job import Job, whole
 from glaunch.launch import Launched
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import World
@@ -262,7 +262,7 @@ def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | No
         plan = load_plan(folder)
         job_id = f"{attempt.job_id}_{attempt.task}" if plan is not None and plan.request.array else attempt.job_id
     try:
-        job = world.slurm.job(job_id) or next(iter(world.slurm.accounted((job_id,)) or ()), None)
+        job = world.slurm.job(job_id) or next(iter(whole(world.slurm.accounted((job_id,)) or ())), None)
     except SlurmError as error:
         talk(error.message)
         job = None

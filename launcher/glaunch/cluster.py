@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from glaunch.accounting import Accounting
+from glaunch.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 HIDDEN = "HIDDEN"
@@ -135,6 +136,8 @@ class Partition:
     """ReqResv=YES: only jobs with a --reservation may run here."""
     priority_tier: int = 1
     """Jobs of a higher tier may preempt those of a lower one (preempt/partition_prio)."""
+    topology: str = ""
+    """The topology of topology.yaml by which its jobs are placed; "" for the default one."""
     qos: str = ""
     """The QOS whose limits the partition has; "" for none."""
 
@@ -171,6 +174,8 @@ class Cluster:
     accounting: Accounting | None = None
     """What accounting allows this user; None where there is none, or where it did not answer (`accounting_note` says so)."""
     accounting_note: str = ""
+    topology: Fabric | None = None
+    """What Slurm itself says of its topology, the one that counts in the partition that was asked for; None where it was not looked at."""
 
     def partition(self, name: str) -> Partition | None:
         """The partition of that name."""

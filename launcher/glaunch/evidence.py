@@ -44,6 +44,7 @@ def load_fabric(folder: Path) -> Fabric | None:
 def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobReport:
     """All that can be said of one attempt, from its folder alone."""
     plan, fabric = load_plan(folder), load_fabric(folder)
+    single = plan is not None and not plan.components  # several components have no best set of their own
     granted = attempt.hosts if attempt is not None else ()
     end = attempt.end if attempt is not None else None
     placed = attempt.placed if attempt is not None else None
@@ -52,18 +53,19 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     facts = JobFacts(
         job=job,
         attempt=attempt.path.name if attempt is not None else "",
-        program=plan.launch.argv[0] if plan else "",
+        program=plan.launch.argv[0] if plan and single else "",
         form=plan.launch.form if plan else "srun",
-        tasks=plan.layout.tasks if plan else 0,
+        tasks=plan.tasks if plan else 0,
         tasks_per_node=plan.layout.tasks_per_node if plan else 0,
+        layouts=tuple(one.layout for one in plan.all_components) if plan and plan.components else (),
         pinned=plan is not None and plan.mode == "pin" and bool(job.required_nodes),
         preferred=plan is not None and plan.mode == "prefer",
         planned=plan.placement.nodes if plan and plan.placement and plan.mode != "order" else (),
         order=tuple((row.node, row.position) for row in plan.order) if plan else (),
         granted=granted,
         planned_cost=replace(plan.placement.cost, weight=0) if plan and plan.placement and plan.mode != "order" else None,
-        granted_cost=cost_of(fabric, granted, groups=plan.groups if plan else NO_GROUPS) if fabric and granted else None,
-        best_cost=plan.best_possible.cost if plan and plan.best_possible else None,
+        granted_cost=cost_of(fabric, granted, groups=plan.groups if plan and single else NO_GROUPS) if fabric and granted else None,
+        best_cost=plan.best_possible.cost if plan and plan.best_possible and single else None,
         pods=(placed.pods, placed.fewest_pods, placed.did) if placed is not None and placed.bad else None,
         objective=plan.best_possible.objective if plan and plan.best_possible else HOPS,
         ranks=attempt.ranks if attempt is not None else (),

@@ -1,6 +1,9 @@
 """A job as Slurm tells of it."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from glaunch.hostlist import expand, fold
 
 OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
@@ -17,7 +20,7 @@ class Job:
     """One row of squeue, `scontrol show job` or sacct; "" or None = not said."""
 
     id: str
-    """As Slurm prints it: `12`, `12_3` (array task), `12+0` (heterogeneous)."""
+    """As Slurm prints it: `12`, `12_3` (array task), `12+0` (a component of a heterogeneous job; see `whole`)."""
     state: str
     """PENDING, RUNNING, …: the long form, without a suffix."""
     reason: str = ""
@@ -49,6 +52,16 @@ class Job:
     def over(self) -> bool:
         """True when the job will do nothing more."""
         return self.state in OVER
+
+
+def whole(rows: Sequence[Job]) -> Sequence[Job]:
+    """Rows of one job as they are; of a heterogeneous job's components (`12+0`, `12+1`) one row: the first, with the nodes of all."""
+    if not rows or not all("+" in row.id for row in rows):
+        return rows
+    parts = sorted(rows, key=lambda row: int(row.id.partition("+")[2]))
+    counts = [row.node_count for row in parts if row.node_count is not None]
+    nodes = fold(node for row in parts for node in expand(row.nodes))
+    return (replace(parts[0], id=parts[0].id.partition("+")[0], nodes=nodes, node_count=sum(counts) if counts else None),)
 
 
 @dataclass(frozen=True, slots=True)

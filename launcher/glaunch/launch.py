@@ -79,7 +79,7 @@ def launch(world: World, request: Request) -> Launched:
     catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
-        cluster, fabric = see(world, max_age_s=0)
+        cluster, fabric = see(world, request, max_age_s=0)
         decided, script, hidden = decide_on(world, request, cluster, fabric)
         _intend(world, decided, decided.submission_id)
     with _withdrawn_on_failure(world, decided):
@@ -156,9 +156,9 @@ def _withdrawn_on_failure(world: World, decided: Plan) -> Iterator[None]:
 def write(world: World, decided: Plan, script: Script, fabric: Fabric) -> Path:
     """The job's folder: all that the job needs, and what was decided."""
     folder = Path(decided.folder)
-    program = folder_of_program(decided.launch.argv[0], decided.launch.work_dir)
+    programs = [folder_of_program(one.launch.argv[0], one.launch.work_dir) for one in decided.all_components]
     image = os.path.dirname(decided.launch.container.file) if decided.launch.container else ""
-    for place in dict.fromkeys(path for path in (decided.folder, program, image) if path):
+    for place in dict.fromkeys(path for path in (decided.folder, *programs, image) if path):
         warn_of_local(world.settings, os.path.realpath(place))
     intent = {
         "schema": "glaunch.intent/1",
@@ -258,5 +258,5 @@ def _read_back(slurm: SlurmCommands, plan: Plan, job_id: str) -> None:
     limit_s = plan.time_limit_s
     if limit_s is not None and job.time_limit_s is not None and -(-limit_s // 60) * 60 != job.time_limit_s:
         talk(f"the site changed the time limit: {format_time(limit_s)} → {format_time(job.time_limit_s)}")
-    if job.node_count and job.node_count != plan.layout.nodes and not plan.request.array:
-        talk(f"the site changed the number of nodes: {plan.layout.nodes} → {job.node_count}")
+    if job.node_count and job.node_count != plan.nodes and not plan.request.array:
+        talk(f"the site changed the number of nodes: {plan.nodes} → {job.node_count}")

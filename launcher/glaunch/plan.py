@@ -98,8 +98,6 @@ class Launch:
     """srun, torchrun, mpi, accelerate or exec: `templates/node/form-NAME.sh` does it."""
     argv: tuple[str, ...]
     work_dir: str
-    arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 
@@ -169,6 +167,24 @@ class Plan:
     """Of an array that is larger than one job of this Slurm may be: the submissions that it is; () where it is one."""
     part: int = 0
     """Which of `parts` these directives submit."""
+    components: tuple["Plan", ...] = ()
+    """The further components of a heterogeneous job, each with nodes, directives and a program of its own; () for a plain job. Folder, id,
+    mode, order table and environment are this plan's."""
+
+    @property
+    def all_components(self) -> tuple["Plan", ...]:
+        """This one and `components`, in the order of their ranks."""
+        return (self, *self.components)
+
+    @property
+    def tasks(self) -> int:
+        """All ranks of the job."""
+        return sum(one.layout.tasks for one in self.all_components)
+
+    @property
+    def nodes(self) -> int:
+        """All nodes of the job."""
+        return sum(one.layout.nodes for one in self.all_components)
 
     @property
     def listed(self) -> tuple[str, ...]:

@@ -72,6 +72,8 @@ class Request:
     """Those that would contradict the plan and are left out of the job's environment."""
     named_dependency: str = ""
     """The dependency as it was typed, where it named jobs: `afterok:train`; `dependency` then has their ids."""
+    components: tuple["Request", ...] = ()
+    """What runs beside it in the same job, each on nodes of its own (the further components of a heterogeneous job); () for a plain job."""
 
 
 FIELDS = MappingProxyType(
@@ -102,6 +104,11 @@ DECIDED = frozenset(
     | {"clusters", "distribution", "input"}
 )
 """sbatch options that glaunch decides itself; handed through, they would break the job's folder or the order."""
+OF_THE_JOB = frozenset(
+    {"array", "begin", "clusters", "comment", "deadline", "dependency", "export", "hold", "job-name", "kill-on-invalid-dep", "mail-type"}
+    | {"mail-user", "nice", "priority", "requeue", "signal", "wckey"}
+)
+"""sbatch options that a heterogeneous job has once; its first component says them."""
 PER_NODE = frozenset({"gpus", "gpus-per-socket", "gpus-per-task", "ntasks-per-gpu", "tres-per-task"})
 """Other ways to ask for GPUs; Slurm refuses them beside the one that a plan is made with."""
 
@@ -201,6 +208,17 @@ class Words:
     command: tuple[str, ...]
     late: tuple[str, ...] = ()
     """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
+
+
+def split_components(words: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The launch lines of the components in one line: a `:` that is a word of its own begins the next one, unless it stands behind a `--`.
+
+    So a program that wants a `:` among its own arguments gets it behind a `--`, and is then the last component.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    cuts = [at for at in range(end) if words[at] == ":"]
+    starts = [0, *(at + 1 for at in cuts)]
+    return tuple(tuple(words[start:stop]) for start, stop in zip(starts, [*cuts, len(words)], strict=True))
 
 
 def read_words(words: Sequence[str], takes_value: Mapping[str, bool], before: Mapping[str, bool] = MappingProxyType({})) -> Words:

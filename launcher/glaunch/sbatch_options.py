@@ -6,7 +6,7 @@ from dataclasses import replace
 from glaunch import __version__
 from glaunch.placement.layout import RankLayout
 from glaunch.plan import Option, Plan
-from glaunch.request import Request, asks
+from glaunch.request import OF_THE_JOB, Request, asks
 
 SWITCHES = ("exclusive", "requeue")
 TEXTS = ("clusters", "account", "qos", "constraint", "exclude", "nodelist", "reservation", "dependency", "array", "export")
@@ -24,6 +24,7 @@ def directives(
     memory_mib: int,
     folder: str,
     work_dir: str,
+    segment: Option | None = None,
 ) -> tuple[Option, ...]:
     """The #SBATCH lines, in a fixed order.
 
@@ -56,6 +57,8 @@ def directives(
         options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
     if request.wait_for_leaves:
         options.append(Option("switches", request.wait_for_leaves))
+    if segment is not None:
+        options.append(segment)
     if request.time:
         options.append(Option("time", request.time, origins.get("time", "")))
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
@@ -73,6 +76,11 @@ def directives(
         Option("open-mode", "append", "a requeued job must not wipe what it said before"),
     ]
     return tuple(options)
+
+
+def of_component(options: tuple[Option, ...]) -> tuple[Option, ...]:
+    """The directives of a further component of a heterogeneous job: without those that a job has once."""
+    return tuple(option for option in options if option.name not in OF_THE_JOB | {"chdir", "output", "open-mode"})
 
 
 def batch_output(folder: str, *, array: bool) -> str:
@@ -110,6 +118,8 @@ def hindrance(request: Request, *, listed: bool = True) -> str:
     others = {name for name, _ in request.sbatch}
     if request.nodelist:
         return "your own -w names the nodes"
+    if request.components:
+        return "a job of several components is never pinned"
     if request.array:
         return "a pinned array would run one task at a time"
     if request.dependency:
@@ -121,6 +131,8 @@ def hindrance(request: Request, *, listed: bool = True) -> str:
         "hold": "it is held",
         "switches": "your own --switches asks Slurm for the nodes",
         "contiguous": "--contiguous asks Slurm for the nodes",
+        "spread-segments": "--spread-segments asks Slurm for the nodes",
+        "consolidate-segments": "--consolidate-segments asks Slurm for the nodes",
         "nice": "it gives way to other jobs",
     }.items():
         if name in others:

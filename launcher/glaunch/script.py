@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 from glaunch.errors import UsageError
 from glaunch.job_array import parse_array
-from glaunch.plan import Container, Launch, Plan
+from glaunch.plan import Container, Plan
 from glaunch.schema import LAUNCH_FORMS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SHELLS_OWN = frozenset({"IFS", "PPID", "UID", "EUID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO", "OPTIND", "OPTARG"})
+"""bash ends a script that sets most of them. **Source:** bash(1), Shell Variables; POSIX XCU 2.5.3."""
 _SIGNALS = ("HUP", "USR1", "USR2")
 """Passed on to the program when they reach the batch shell alone: without a trap they would end it, and the job."""
 
@@ -68,15 +70,17 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             script_path=f"{plan.folder}/job.sbatch",
             submission_id=plan.submission_id,
             work_dir=plan.launch.work_dir,
-            directives=plan.directives,
-            tasks=layout.tasks,
-            nodes=layout.nodes,
+            components=plan.all_components,
+            several=bool(plan.components),
+            shapes=tuple(_shape(one) for one in plan.all_components),
+            tasks=plan.tasks,
+            nodes=plan.nodes,
             per_node=layout.tasks_per_node,
             last_node=layout.last_node_tasks,
             leaf_group=plan.groups.leaf,
             pod_group=plan.groups.pod,
-            planned_pods=plan.placement.cost.pods if plan.placement else 0,
-            planned_leaves=plan.placement.cost.leaves if plan.placement else 0,
+            planned_pods=plan.placement.cost.pods if plan.placement and not plan.components else 0,
+            planned_leaves=plan.placement.cost.leaves if plan.placement and not plan.components else 0,
             fewest_pods=plan.fewest_pods,
             on_bad=plan.on_bad,
             max_requeues=plan.request.max_requeues or 0,
@@ -86,7 +90,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
             launch=plan.launch,
-            form="planned" if plan.launch.arranged and plan.order else "slurm",
+            form="planned" if plan.order else "slurm",
             before_limit_s=gathering.before_limit_s,
             gather_s=gathering.timeout_s,
             cap_bytes=gathering.cap_bytes,
@@ -97,7 +101,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
     order = "".join(f"{row.node}\t{row.position}\t{row.leaf}\t{row.pod}\n" for row in plan.order)
     switches = "".join("\t".join(path) + "\n" for path in plan.paths)
     tables = (("order.tsv", order), ("switches.tsv", switches))
-    return Script((*_node_files(plan.launch, templates), *_commands(plan), *tables, ("job.sbatch", text)))
+    return Script((*_node_files(plan, templates), *_commands(plan), *tables, ("job.sbatch", text)))
 
 
 def quote(text: str) -> str:
@@ -105,26 +109,36 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def _node_files(launch: Launch, templates: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _shape(plan: Plan) -> tuple[int, int, int, int, int]:
+    """Of a component: ranks, nodes, ranks a node, nodes that stay together in one leaf, in one pod."""
+    layout = plan.layout
+    return layout.tasks, layout.nodes, layout.tasks_per_node, plan.groups.leaf, plan.groups.pod
+
+
+def _node_files(plan: Plan, templates: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """What runs on the nodes, as it is. Of the launch forms only this one's, under a name that all of them have."""
-    forms = {f"node/form-{name}.sh": name for name in LAUNCH_FORMS}
-    files = {path: body for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh") and path not in forms}
-    files["node/form.sh"] = templates[f"node/form-{launch.form}.sh"]
+    others = {f"node/form-{name}.sh" for name in LAUNCH_FORMS} | (set() if plan.components else {"node/components.sh"})
+    files = {path: body for path, body in templates.items() if path.startswith("node/") and path.endswith(".sh") and path not in others}
+    files["node/form.sh"] = templates[f"node/form-{plan.launch.form}.sh"]
     return tuple(sorted(files.items()))
 
 
 def _commands(plan: Plan) -> tuple[tuple[str, str], ...]:
-    """The program as a file that task.sh reads, and what starts a node's ranks as one for agent.sh.
+    """The program as a file that task.sh reads (of a heterogeneous job each component's), and what starts a node's ranks as one for
+    agent.sh.
 
     Nobody in between sees the words: srun would take a lone `:` for the start of another job, torchrun an option for its own.
     """
-    launch = plan.launch
-    inside = launch.container.work_dir if launch.container else launch.work_dir
-    what = "What runs, once" if launch.form == "exec" else "What every rank runs"
-    program = f"# {what}, word by word, and where.\ngl_work_dir={_shell(inside)}\n{_words(launch.argv)}{_indexes(plan)}"
-    starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(launch.starter)}"
-    container = (("container.sh", _container(plan, launch.container)),) if launch.container else ()
-    return (*container, ("command.sh", program), ("starter.sh", starter))
+    what = "What runs, once" if plan.launch.form == "exec" else "What every rank runs"
+    programs = []
+    for number, one in enumerate(plan.all_components):
+        path, whose = (f"command-{number}.sh", f" of component {number}") if plan.components else ("command.sh", "")
+        inside = one.launch.container.work_dir if one.launch.container else one.launch.work_dir
+        comment = f"# {what}{whose}, word by word, and where.\n"
+        programs.append((path, f"{comment}gl_work_dir={_shell(inside)}\n{_words(one.launch.argv)}{_indexes(plan)}"))
+    starter = f"# What starts the ranks; node/form.sh adds their places.\n{_words(plan.launch.starter)}"
+    container = (("container.sh", _container(plan, plan.launch.container)),) if plan.launch.container else ()
+    return (*container, *programs, ("starter.sh", starter))
 
 
 def _container(plan: Plan, container: Container) -> str:
@@ -169,8 +183,10 @@ def _indexes(plan: Plan) -> str:
     whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
     lines = [
         "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
-        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
-        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        "# Slurm's own index stands in the attempt's name, JOB.INDEX.RESTART: a launcher of ranks reads this file before they do.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ] && [ -n "${gl_attempt-}" ]; then',
+        "    gl_index=${gl_attempt##*/}; gl_index=${gl_index#*.}; gl_index=${gl_index%%.*}",
+        f"    export SLURM_ARRAY_TASK_ID=$((gl_index + {plan.offset}))",
         f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
         "fi",
     ]
@@ -187,7 +203,7 @@ def _check(plan: Plan, gathering: Gathering) -> None:
             raise UsageError(
                 f"{what} {path!r}: a backslash in a path switches off Slurm's file patterns", hint="name another folder (rundir)"
             )
-    if not plan.launch.argv:
+    if not all(one.launch.argv for one in plan.all_components):
         raise UsageError("nothing to run: the plan has no program")
     for name in (name for path in plan.paths for name in path):
         if re.search(r"[\t\n]", name):
@@ -245,6 +261,17 @@ def _named(pattern: str, what: str) -> Callable[[str], str]:
     return check
 
 
+def _variable(name: str) -> str:
+    """A name that job.sbatch can export: the shells' own would end it or change how it reads, and gl_ is the script's."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise UsageError(f"{name!r} is no name of an environment variable")
+    if name in _SHELLS_OWN or name.startswith("gl_"):
+        raise UsageError(
+            f"{name}: this name belongs to the job's own shell", hint=f"set it for the program alone: … env {name}=VALUE PROGRAM"
+        )
+    return name
+
+
 def _number(value: int) -> str:
     return str(int(value))
 
@@ -262,7 +289,7 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         code=_code,
         number=_number,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
-        variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),
+        variable=_variable,
         signal=_named(r"[A-Z0-9+]+", "a signal"),
     )
     return environment

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
 gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
-gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' gl_gres=--gres=none # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -77,7 +77,7 @@ each() { # SECONDS COMMAND…
         else
             set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 ${gl_gres:+"$gl_gres"} \
             --mpi=none --input=none "$@"
     )
 }
@@ -96,8 +96,28 @@ make_attempt() {
     [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
-# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
 order_ranks() {
+    order_nodes
+    [ "$gl_form" = planned ] || slurm_order
+}
+
+# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
+slurm_order() {
+    nodes_as_granted
+    name_nodes
+    # shellcheck disable=SC2016 # for the shell over there
+    each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
+    # less of them: a node does not answer, and the next step says which
+    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
+        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
+        spread_ranks
+    else
+        rm -f "$gl_attempt/ordered.part"
+    fi
+}
+
+# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
+order_nodes() {
     scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
@@ -105,7 +125,7 @@ order_ranks() {
         sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
             "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
     fi
-    [ "$gl_form" = planned ] || slurm_order
+    [ "$gl_form" = planned ] || nodes_as_granted
     name_nodes
 }
 
@@ -167,9 +187,14 @@ back_to_queue() { # [here]
     fi
 }
 
-slurm_order() {
+nodes_as_granted() {
     gl_form=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
+    spread_ranks
+}
+
+# The host of every rank, as the nodes are ordered.
+spread_ranks() {
     gl_most=$gl_per_node
     [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
     sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
@@ -217,7 +242,8 @@ become_srun() { # [OPTION…] COMMAND…: the step that runs the program
 
 srun_itself() { exec srun "$@"; }
 
-bring() { each "$gl_import_s" "$@"; }
+# With the job's GPUs, unlike other steps beside the ranks: a hook of an image for GPUs fails without any
+bring() { (gl_gres='' && each "$gl_import_s" "$@"); }
 
 # Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
 bring_container() {
@@ -251,7 +277,7 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     choose_runtime

@@ -6,9 +6,9 @@ before=$1
 job=${SLURM_ARRAY_TASK_ID:+${SLURM_ARRAY_JOB_ID-}_$SLURM_ARRAY_TASK_ID}
 job=${job:-$SLURM_JOB_ID}
 
-left() { # seconds until the time limit; the limit may be raised while the job runs, so it is asked for again
+left() { # seconds until the time limit, of several components the first; the limit may be raised while the job runs, so it is asked for again
     end=$(SLURM_TIME_FORMAT=standard scontrol --local show job "$job" 2>/dev/null |
-        awk '$1 ~ /^StartTime=/ && $2 ~ /^EndTime=[0-9]/ { print substr($2, 9); exit }')
+        awk '$1 ~ /^StartTime=/ && $2 ~ /^EndTime=[0-9]/ { at = substr($2, 9); if (end == "" || at < end) end = at } END { print end }')
     [ -n "$end" ] && end=$(date -d "$end" +%s 2>/dev/null) && echo $((end - $(date +%s)))
 }
 

@@ -6,6 +6,7 @@
 # leaves all others waiting for its ranks. Here it is one line for each such node, and no rank has started. Where the job has a container, the
 # node is looked at first, and the program later, inside.
 attempt=$1 folder=$2 host=${SLURMD_NODENAME:-$(uname -n)}
+command=$folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh
 
 told() {
     printf 'glaunch: %s: %s\n' "$host" "$2" >&2
@@ -14,7 +15,7 @@ told() {
 
 # in a subshell: a redirection that fails ends the whole shell where the command is ":"
 (: >>"$attempt/out/$host.log") 2>/dev/null || told 73 "cannot write $attempt/out/$host.log"
-[ -r "$folder/command.sh" ] || told 73 "cannot read $folder/command.sh"
+[ -r "$command" ] || told 73 "cannot read $command"
 
 if [ -r "$folder/container.sh" ] && [ "${3-}" != inside ]; then
     # What is shown inside must be there before; node/task.sh looks at whose it is
@@ -58,7 +59,7 @@ starter_there() { # PACKAGE
 }
 
 # shellcheck source=/dev/null
-. "$folder/command.sh"
+. "$command"
 cd "${gl_work_dir:-.}" 2>/dev/null || told 72 "the working folder $gl_work_dir is not there"
 there "$1"
 # shellcheck source=/dev/null

@@ -13,8 +13,21 @@ node_rank() { awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_at
 # For forms whose ranks are srun's own tasks.
 slurm_rank() {
     RANK=$SLURM_PROCID WORLD_SIZE=${SLURM_STEP_NUM_TASKS:-$SLURM_NTASKS} LOCAL_RANK=$SLURM_LOCALID NODE_RANK=$(node_rank)
-    # "8(x7),4": the ranks of each node, by SLURM_NODEID
-    LOCAL_WORLD_SIZE=$(echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | awk -v node="$SLURM_NODEID" '{
+    if [ -n "${GLAUNCH_COMPONENT-}" ]; then
+        # Slurm numbers the nodes component by component, and lists their ranks by the nodes' names (seen on 24.11)
+        LOCAL_WORLD_SIZE=$(awk -v host="$gl_host" '$1 == host { n++ } END { print n + 0 }' "$gl_attempt/hosts")
+    else
+        LOCAL_WORLD_SIZE=$(ranks_here)
+    fi
+    gl_rank=$RANK gl_local=$LOCAL_RANK
+    export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
+    # The names by which programs for DeepSpeed's own launcher know the same
+    export CROSS_RANK="$NODE_RANK" CROSS_SIZE="${SLURM_STEP_NUM_NODES:-$SLURM_NNODES}" LOCAL_SIZE="$LOCAL_WORLD_SIZE"
+}
+
+# "8(x7),4": the ranks of each node, by SLURM_NODEID
+ranks_here() {
+    echo "${SLURM_STEP_TASKS_PER_NODE:-$SLURM_TASKS_PER_NODE}" | awk -v node="$SLURM_NODEID" '{
         parts = split($0, part, ",")
         for (i = 1; i <= parts; i++) {
             times = 1
@@ -22,11 +35,7 @@ slurm_rank() {
             if (node < times) { print word[1] + 0; exit }
             node -= times
         }
-    }')
-    gl_rank=$RANK gl_local=$LOCAL_RANK
-    export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE NODE_RANK
-    # The names by which programs for DeepSpeed's own launcher know the same
-    export CROSS_RANK="$NODE_RANK" CROSS_SIZE="${SLURM_STEP_NUM_NODES:-$SLURM_NNODES}" LOCAL_SIZE="$LOCAL_WORLD_SIZE"
+    }'
 }
 
 # shellcheck source=/dev/null
@@ -77,7 +86,7 @@ fi
 
 # The name of rank 0's host must lead there from every other one; a program that cannot reach it waits for many minutes
 if [ "$gl_local" = 0 ] && [ "${NODE_RANK:-0}" != 0 ] && [ -n "${MASTER_ADDR-}" ] && command -v getent >/dev/null; then
-    case $(getent hosts "$MASTER_ADDR") in
+    case $(timeout 5 getent ahosts "$MASTER_ADDR" || [ $? -eq 2 ] || echo slow) in
     '') say "does not know MASTER_ADDR $MASTER_ADDR, the host of rank 0" ;;
     127.* | ::1[!0-9a-f:]*) say "takes MASTER_ADDR $MASTER_ADDR, the host of rank 0, for itself: its name leads to a loopback address here" ;;
     esac
@@ -90,7 +99,7 @@ fi
 
 # The program and its arguments stand in a file, not on srun's command line: srun takes a lone ":" for the start of another job
 # shellcheck source=/dev/null
-. "$gl_folder/command.sh"
+. "$gl_folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh"
 cd "${gl_work_dir:-.}" || exit 72
 # Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
 if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi

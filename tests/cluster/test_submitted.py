@@ -1,4 +1,4 @@
-"""What is submitted beside one plain job: arrays, chains, requeues; for real."""
+"""What is submitted beside one plain job: arrays, chains, components, requeues; for real."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,6 +39,14 @@ return slurm.SUCCESS
 """
 
 
+SERVER = """\
+#!/bin/sh
+echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2"
+echo "$RANK" >"$GLAUNCH_LOG_DIR/server-$RANK.log"
+[ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
+"""
+
+
 @pytest.fixture
 def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
     """ada on a small sandbox whose arrays end at index 3."""
@@ -70,6 +78,7 @@ def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(a
     first, second = done.stdout.strip().split(":")
     assert ada.job(second)["Dependency"].startswith(f"afterany:{first}_*")
     assert ada.job(second)["ArrayTaskThrottle"] == "3"
+    assert f"job {second}, the part 5 of the same array, goes on" in ada.glaunch("cancel", first).stderr
     assert ada.glaunch("cancel", "capped").code == 0
     assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
 
@@ -142,3 +151,29 @@ def test_of_an_array_whose_second_part_is_refused_it_is_told_what_is_there_and_w
     told = ruled.glaunch("status", "--all").stdout
     assert re.search(rf"^{job_id} +refused \[0-2\]", told, re.M)
     assert re.search(r"^- +refused \[3-5\] +never ran", told, re.M)
+
+
+def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(
+    sandboxes: Callable[..., Sandbox],
+) -> None:
+    # Backfill alone starts such jobs; here it comes often
+    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1",)))
+    ada.write("prog.sh", PROGRAM)
+    ada.write("server.sh", SERVER)
+    first = ("-N", "2", "--ntasks-per-node", "4", "-t", "5", "-w", "n003,n004", "--env", "FAIL=9", "--env", "CODE=7", "./prog.sh", "a b")
+    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-w", "n001", "--", "./server.sh", ":", "c d")
+    assert done.code == 7, done.stderr
+    assert "rank 9 on n001 exited with code 7" in done.stderr
+    assert "all 10 ranks ran where the plan's order puts them" in done.stderr
+    (run,) = ada.attempts(job_id_of(done))
+    assert run.hosts == ("n003", "n004", "n001")
+    assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == [(rank, run.hosts[rank // 4], rank % 4) for rank in range(10)]
+    said = {host: sorted((run.path / "out" / f"{host}.log").read_text().splitlines()) for host in run.hosts}
+    assert said["n001"] == [f"{8 + at}: server 1: rank {8 + at} of 10, local {at} of 2, node 2, 2: :c d" for at in range(2)]
+    assert said["n004"] == [f"{rank}: rank {rank} of 10 on n004, local {rank - 4}, node 1, args: a b" for rank in range(4, 8)]
+    assert sorted(path.name for path in (run.path / "logs").iterdir()) == ["n001.tar.gz", "n003.tar.gz", "n004.tar.gz"]
+    assert "n[003-004,001]" in ada.glaunch("status", f"{run.job_id}+1").stdout
+    ada.run("sbatch", "--wait", f"{ada.job(run.job_id)['Command'].split()[0]}")
+    (again,) = (one for one in ada.attempts(run.job_id) if one.job_id != run.job_id)
+    assert again.end is not None
+    assert (again.end.code, again.hosts) == (7, run.hosts)

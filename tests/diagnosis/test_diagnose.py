@@ -12,6 +12,7 @@ from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
 from glaunch.job import Job
 from glaunch.logs import HostLogs, LogBundle, RankRow
+from glaunch.placement.layout import RankLayout
 from glaunch.placement.placement import Cost
 
 NODES = tuple(f"n{number:03d}" for number in range(8, 0, -1))
@@ -51,6 +52,34 @@ def only(facts: JobFacts, code: str) -> Finding:
     found = [finding for finding in diagnose(facts) if finding.code == code]
     assert len(found) == 1, (code, diagnose(facts))
     return found[0]
+
+
+TWO = (RankLayout(8, 2, 4, 4, "h100"), RankLayout(2, 1, 2, 2, "h100"))
+"""Two components: 8 ranks on n005 and n006, 2 on n001."""
+OF_TWO = dataclasses.replace(
+    GOOD,
+    tasks=10,
+    tasks_per_node=4,
+    layouts=TWO,
+    planned=(),
+    order=(("n001", 0), ("n005", 1), ("n006", 2)),
+    granted=("n005", "n006", "n001"),
+    ranks=tuple(RankRow(rank, ("n005", "n006", "n001")[rank // 4], rank % 4) for rank in range(10)),
+)
+
+
+def test_the_ranks_of_components_are_where_each_ones_order_puts_them() -> None:
+    assert only(OF_TWO, "GL110").title == "all 10 ranks ran where the plan's order puts them"
+    wrong = dataclasses.replace(OF_TWO, ranks=(*OF_TWO.ranks[:9], RankRow(9, "n006", 4)))
+    assert only(wrong, "GL111").title == "1 rank on another node than the order says, first rank 9: on n006 instead of n001"
+
+
+def test_srun_counts_the_tasks_of_each_component_from_0() -> None:
+    log = "srun: error: n001: task 1: Exited with exit code 7\n"
+    facts = dataclasses.replace(OF_TWO, job=Job("12", "FAILED", exit_code=7), exit_code=7, batch_log=TextFile("b.log", log))
+    assert (only(facts, "GL201").rank, only(facts, "GL201").host) == (9, "n001")
+    odd = dataclasses.replace(facts, batch_log=TextFile("b.log", log.replace("n001", "n[3-1]")))
+    assert only(odd, "GL201").rank == 1
 
 
 def test_a_good_job_has_notes_only_and_each_its_line() -> None:

@@ -48,7 +48,14 @@ def start(folder: Path, form: str, program: tuple[str, ...], *options: str, host
     words = " ".join(f"'{word}'" for word in (str(folder.parent / "launcher"), *options))
     (folder / "starter.sh").write_text(f"set -- {words}\n")
     seen = str(folder.parent / "seen")
-    env = {"SLURMD_NODENAME": host, "MASTER_ADDR": "n002", "MASTER_PORT": "23456", "SEEN": seen, "WORD": "7", "HOME": str(folder.parent)}
+    env = {
+        "SLURMD_NODENAME": host,
+        "MASTER_ADDR": "192.0.2.2",
+        "MASTER_PORT": "23456",
+        "SEEN": seen,
+        "WORD": "7",
+        "HOME": str(folder.parent),
+    }
     argv = ["dash", str(folder / "node" / "agent.sh"), str(folder / "7.0.0"), str(folder)]
     with (folder / "7.0.0" / "out" / f"{host}.log").open("a") as out:
         return subprocess.Popen(argv, env={**os.environ, **env, **more}, stdout=out, stderr=out, text=True)
@@ -63,7 +70,7 @@ def test_torchrun_is_told_its_place_and_never_sees_the_programs_words(folder: Pa
     assert agent.wait(20) == 0
     assert (folder.parent / "seen").read_text().splitlines() == [
         *("--max_restarts=3", "--nnodes=2", "--node_rank=1", "--nproc_per_node=2", "--rdzv_backend=static"),
-        *("--master_addr=n002", "--master_port=23456", "--no_python", "sh", f"{folder}/node/task.sh", f"{folder}/7.0.0", str(folder)),
+        *("--master_addr=192.0.2.2", "--master_port=23456", "--no_python", "sh", f"{folder}/node/task.sh", f"{folder}/7.0.0", str(folder)),
     ]
     assert sorted(output(folder)) == ["2: 2 1 --nnodes=9", "3: 3 1 --nnodes=9"]
     notes = [line.split("\t")[:3] for line in (folder / "7.0.0" / "ranks.d" / "n001").read_text().splitlines()]
@@ -87,7 +94,7 @@ def test_accelerate_is_told_the_kind_of_job_only_where_nothing_else_says_it(
         *options,
         *(["--multi_gpu"] if kind else []),
         *("--num_machines=2", "--machine_rank=1", "--num_processes=4", "--rdzv_backend=static", "--same_network"),
-        *("--main_process_ip=n002", "--main_process_port=23456", "--deepspeed_multinode_launcher=standard"),
+        *("--main_process_ip=192.0.2.2", "--main_process_port=23456", "--deepspeed_multinode_launcher=standard"),
         *("--no_python", "sh", f"{folder}/node/task.sh", f"{folder}/7.0.0", str(folder)),
     ]
 

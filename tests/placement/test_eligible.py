@@ -113,7 +113,8 @@ def test_every_node_is_counted_once_with_its_reason() -> None:
     assert answer.startable == ("a5",)
     assert answer.could_ever == ("a1", "a2", "a3", "a4", "a5", "a6")
     assert dict(answer.left_out) == {
-        "drained": 1, "busy": 1, "down": 1, "taken by your own launches": 1, "without ib": 1, "excluded with -x": 1, "with other GPUs": 1,
+        "drained": 1, "busy": 1, "down": 1, "asked for by your own launches": 1, "without ib": 1, "excluded with -x": 1,
+        "with other GPUs": 1,
     }  # fmt: skip
     assert dict(answer.never) == {"without ib": 1, "excluded with -x": 1, "with other GPUs": 1}
     assert answer.decided

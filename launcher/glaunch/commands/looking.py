@@ -10,7 +10,7 @@ from glaunch.follow import task_codes
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
-from glaunch.job import Job
+from glaunch.job import Job, whole
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find, find_all, slurms_word
@@ -45,6 +45,12 @@ def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
 def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
     """As `the_job`; of an array that is several submissions all of them, unless the word is a job's id."""
     return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
+
+
+def rest_of_arrays(submissions: Sequence[Submission], ids: Sequence[str]) -> tuple[Submission, ...]:
+    """Of the arrays that whole jobs of `ids` are parts of: the parts that are not named and not over, so that nobody forgets them."""
+    launches = {one.launch for one in submissions if one.launch and one.job_id in ids}
+    return tuple(one for one in submissions if one.launch in launches and one.job_id and one.job_id not in ids and one.state not in ENDED)
 
 
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
@@ -97,7 +103,7 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for job in jobs:
         found.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
-    return found
+    return {job_id: list(whole(rows)) for job_id, rows in found.items()}
 
 
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:

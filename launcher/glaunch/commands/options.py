@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from glaunch.errors import UsageError
-from glaunch.request import FIELDS, Request, apart, asks, exporting, read_words, with_option
+from glaunch.request import FIELDS, OF_THE_JOB, Request, apart, asks, exporting, read_words, split_components, with_option
 from glaunch.schema import KEYS
 from glaunch.talk import talk
 
@@ -134,6 +135,12 @@ PASSED = (
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""
+OF_A_COMPONENT = frozenset(
+    {"ntasks", "nodes", "ntasks_per_node", "gpus_per_node", "cpus_per_task", "exclusive", "mixed", "sbatch"}
+    | {"mem", "partition", "account", "qos", "time", "constraint", "exclude", "nodelist", "reservation"}
+    | {"tp", "pp", "dp", "ep", "segment", "wait_for_leaves"}
+)
+"""Options that each component of a heterogeneous job says for itself; the others are the whole job's."""
 
 
 def launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -166,11 +173,35 @@ class LaunchCommand(click.Command):
         )
         if ctx.resilient_parsing:  # completion looks at half a line: nothing is refused, and nothing is said
             return super().parse_args(ctx, args)
-        words = read_words(args, takes_value, before)
+        first, *others = split_components(args)
+        words = read_words(first, takes_value, before)
         if words.late:
             script = words.command[0]
             talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
-        return super().parse_args(ctx, [*words.own, "--", *words.command])
+        rest = super().parse_args(ctx, [*words.own, "--", *words.command])
+        ctx.params["components"] = tuple(self._component(ctx, one, takes_value, before) for one in others)
+        return rest
+
+    def _component(
+        self, ctx: click.Context, line: tuple[str, ...], takes_value: dict[str, bool], before: dict[str, bool]
+    ) -> dict[str, Any]:
+        """The options of a further component of a heterogeneous job, and its program. Raises UsageError for an option of the whole job."""
+        words = read_words(line, takes_value, before)
+        if not words.own or not words.command:
+            lacks = "no program" if not words.command else f"no -n and no -N for {words.command[0]}"
+            raise UsageError(
+                f"':' begins another component of the job, and behind it there is {lacks}",
+                hint="glaunch -N 2 train.py : -N 1 -p cpu ./server; a ':' for the program itself: glaunch -N 2 -- PROGRAM … : …",
+            )
+        component = click.Context(self, parent=ctx.parent, info_name=ctx.info_name)
+        super().parse_args(component, [*words.own, "--", *words.command])
+        for parameter in self.get_params(component):
+            name = parameter.name or ""
+            given = component.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+            if given and name not in OF_A_COMPONENT | {"words"} and not name.startswith("sbatch_"):  # of these `request_from` knows
+                why = "for one component's ranks: env NAME=VALUE PROGRAM …" if name == "env" else "say it before the first ':'"
+                raise UsageError(f"{parameter.opts[0]} behind a ':': it is the whole job's", hint=why)
+        return component.params
 
     def get_usage(self, ctx: click.Context) -> str:
         return f"Usage: {ctx.command_path} [OPTIONS] SCRIPT [ARGUMENTS]  or  {ctx.command_path} SCRIPT [OPTIONS] [--] [ARGUMENTS]"
@@ -215,6 +246,11 @@ def request_from(params: dict[str, Any]) -> Request:
         mixed=params["mixed"],
         **{name: params[name] for name in PASSED},
     )
+    components = tuple(request_from(one) for one in params.get("components", ()))
+    for name, _ in (option for component in components for option in component.sbatch):
+        if name in OF_THE_JOB:
+            raise UsageError(f"--{name} behind a ':': it is the whole job's", hint="say it before the first ':'")
+    request = replace(request, components=components)
     if params["export"] is not None:
         request = exporting(request, params["export"])
     own = [(name, params[_parameter(name)]) for name in SBATCH_VALUES if params[_parameter(name)] is not None]

@@ -15,6 +15,9 @@ HELP = """Place, submit and follow a job.
 With options before the script, all after it belongs to the script. With none before it, the options
 right after the script are glaunch's, up to the first word that glaunch does not know or `--`.
 
+A `:` that is a word of its own begins another component of the same job: options and a program again, on
+nodes of its own (a heterogeneous job, one world of ranks). Behind a `--` it is the program's own.
+
 Ctrl-C detaches and leaves the job alone. The exit code is the job's own.
 
 \b
@@ -23,6 +26,7 @@ Examples:
   glaunch -N 8 -t 2:00:00 train.py -n 5     train.py gets: -n 5
   glaunch train.py -n 64 --detach           print the job's id and leave
   glaunch ./solver -n 16 -- -v input.dat    any program; `--` ends glaunch's options
+  glaunch -N 2 -p gpu train.py : -N 1 -p cpu ./server     two components; ranks count through
 """
 
 
@@ -49,7 +53,8 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
 
     request = request_from(params)
     world = pipeline.open_world(None, options_of(params), params["clusters"])
-    talk(read_as(request.command))
+    for one in (request, *request.components):
+        talk(read_as(one.command))
     if params["here"]:
         from glaunch.here import run_here
 

@@ -208,7 +208,7 @@ def _task_lines(facts: JobFacts) -> Iterator[_Death]:
         found = _TASK.match(line)
         if found and found["what"] != "Exited with exit code 0":
             first = re.match(r"\d+", found["tasks"])
-            task = int(first[0]) if first else 0
+            task = facts.first_rank_beside(found["hosts"]) + (int(first[0]) if first else 0)
             rank, host = _whose(facts, task) or (task, host_of.get(task, found["hosts"]))
             seen = True
             yield _Death(where, line, host, rank, found["what"], _how_many(found["tasks"]) - 1, over)

@@ -33,7 +33,7 @@ def ranks(facts: JobFacts) -> Iterator[Finding]:
     if facts.form == "exec":
         yield _once(facts)
         return
-    expected = [node for node in facts.granted for _ in range(facts.tasks_per_node)][: facts.tasks]
+    expected = [rank for nodes, tasks, each in facts.sets for rank in [node for node in nodes for _ in range(each)][:tasks]]
     where = facts.file("ranks.tsv")
     wrong = [(line, row) for line, row in enumerate(facts.ranks, 1) if row.rank >= len(expected) or expected[row.rank] != row.host]
     if wrong:
@@ -76,8 +76,8 @@ def _once(facts: JobFacts) -> Finding:
 
 def _in_plan_order(facts: JobFacts) -> bool:
     position = dict(facts.order)
-    places = [position.get(node, len(position) + 1) for node in facts.granted]
-    return bool(position) and places == sorted(places)
+    places = [[position.get(node, len(position) + 1) for node in nodes] for nodes, _, _ in facts.sets]
+    return bool(position) and all(some == sorted(some) for some in places)
 
 
 def _without_order(facts: JobFacts) -> Iterator[Finding]:

@@ -165,3 +165,14 @@ def with_accounting(
     if kept and kept.keep_s and answer is None:
         kept.put("allowance", Answer("\f".join(told), now_s))
     return replace(cluster, accounting=found)
+
+
+def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | None = None) -> str:
+    """Slurm's own text of one topology of a topology.yaml, kept as the default one is. 1 RPC. Raises what SlurmCommands raises."""
+    question = f"topology-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    answer = kept.get(question, now_s, kept.keep_s) if kept and kept.keep_s > 0 else None
+    if answer is None:
+        answer = Answer(gateway.answer("topology", name), now_s)
+        if kept and kept.keep_s > 0:
+            kept.put(question, answer)
+    return answer.text

@@ -92,9 +92,12 @@ class SlurmCommands:
 
     # What there is
 
-    def answer(self, question: str) -> str:
-        """The raw text of one of QUESTIONS; "" for a cluster without a topology, and for nodes that this user may not see."""
-        done = self._ask(QUESTIONS[question])
+    def answer(self, question: str, name: str = "") -> str:
+        """The raw text of one of QUESTIONS; "" for a cluster without a topology, and for nodes that this user may not see.
+
+        `name` is that of a topology of a topology.yaml; without it the default one answers.
+        """
+        done = self._ask((*QUESTIONS[question], *([name] if name else [])))
         if (
             question == "topology"
             and not is_silence(done)
@@ -145,8 +148,10 @@ class SlurmCommands:
     def job(self, job_id: str) -> "Job | None":
         """One job, with the cheapest look there is (1 RPC; 2 more for arrays and for a job whose name forges Slurm's lines); None: unknown.
 
-        Of an array (`12`, several tasks) it is the first task that squeue shows.
+        Of an array (`12`, several tasks) it is the first task that squeue shows; of a heterogeneous job its first component with the nodes
+        of all.
         """
+        from glaunch.job import whole
         from glaunch.parsers.slurm_jobs import parse_job
 
         argv = ("scontrol", "--local", "show", "job", checked(job_id))
@@ -156,7 +161,9 @@ class SlurmCommands:
                 return None
             raise refusal(done, f"to show job {job_id}", self._timeout_s)
         job = parse_job(done.stdout)
-        return job if job is not None else next(iter(self.jobs((job_id,))), None)
+        if job is not None:
+            return job
+        return next(iter(whole(self.jobs((job_id,)))), None)
 
     def jobs(self, ids: Iterable[str]) -> "tuple[Job, ...]":
         """Own jobs by id in one query (2 RPCs), one row per array task; forgotten ids and those of other users are missing.
@@ -327,7 +334,7 @@ _UNPIN = MappingProxyType(
         "try again": "later",
     }
 )
-"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8."""
+"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
 
 
 def checked(job_id: str) -> str:

@@ -298,7 +298,7 @@ def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> 
     if not where:
         return "", why
     if name in ask.excluded:
-        return "", "taken by your own launches"
+        return "", "asked for by your own launches"
     if name in ask.held:
         return "", ask.held[name]
     if where == PART and exclusive:

@@ -27,7 +27,7 @@ def job_html(report: JobReport, template: str) -> str:
         headline=clean(headline(report)),
         cause=[clean(text) for text in cause(report)],
         shape=clean(shape(report.plan)) if report.plan else "",
-        program=clean(shlex.join(report.plan.launch.argv)) if report.plan else "",
+        program=clean(" : ".join(shlex.join(one.launch.argv) for one in report.plan.all_components)) if report.plan else "",
         placement=clean_all([list(pair) for pair in placement_words(report)]),
         logs_words=logs_words(report.logs) if report.logs else "",
         standing=_standing(report),

@@ -28,7 +28,12 @@ def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbos
     `verbose`: which free nodes are in doubtful health too.
     """
     health = _health(plan, width) if verbose else []
-    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width), "", *_environment(plan, width)]
+    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width)]
+    first = plan.layout.tasks
+    for number, component in enumerate(plan.components, 1):
+        lines += ["", *_component(number, component, plan.order, first, width)]
+        first += component.layout.tasks
+    lines += ["", *_environment(plan, width)]
     notes = [*_notes("note", (*plan.environment.notes, *plan.notes), width), *_notes("warning", plan.warnings, width)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
@@ -52,7 +57,11 @@ def read_as(command: Sequence[str]) -> str:
 
 
 def shape(plan: Plan) -> str:
-    """`8 nodes × 8 GPUs (h100) = 64 ranks`."""
+    """`8 nodes × 8 GPUs (h100) = 64 ranks`; of several components `… + 1 node, 2 ranks`."""
+    return " + ".join(map(_shape, plan.all_components))
+
+
+def _shape(plan: Plan) -> str:
     layout = plan.layout
     nodes = plural(layout.nodes, "node")
     if layout.gpus_per_node:
@@ -79,14 +88,16 @@ def time_limit(plan: Plan) -> str:
     return "none" if plan.time_limit_s is None else format_time(plan.time_limit_s)
 
 
-def _asked(plan: Plan, width: int) -> list[str]:
+def _asked(plan: Plan, width: int, *, whole: bool = True) -> list[str]:
+    """What is asked of sbatch; without `whole` only what a further component says for itself."""
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
     lines += row("runs", shlex.join(plan.launch.argv), width)
-    lines += row("started by", started_by(plan.launch), width)
-    lines += row("in", plan.launch.work_dir, width)
-    lines += row("folder", plan.folder, width)
-    lines += software(plan.launch, width)
+    if whole:
+        lines += row("started by", started_by(plan.launch), width)
+        lines += row("in", plan.launch.work_dir, width)
+        lines += row("folder", plan.folder, width)
+        lines += software(plan.launch, width)
     lines += row("partition", _because(plan.partition, options.get("partition")), width)
     lines += row("time limit", time_limit(plan) + (f" ({plan.time_limit_why})" if plan.time_limit_why else ""), width)
     shown = {"partition", "time", "job-name", "nodes", "ntasks", "ntasks-per-node", "output", "error", "nodelist", "parsable", "chdir"}
@@ -94,6 +105,19 @@ def _asked(plan: Plan, width: int) -> list[str]:
     for label, option in zip(("sbatch", *[""] * len(others)), others, strict=False):
         lines += row(label, _because(f"--{option.name}" + ("" if option.value is None else f"={option.value}"), option), width)
     return lines
+
+
+def _component(number: int, plan: Plan, order: Iterable[OrderRow], first: int, width: int) -> list[str]:
+    """A further component of a heterogeneous job: its nodes, its ranks from `first` on, what is asked for it."""
+    layout = plan.layout
+    lines = wrapped(f"component {number}: {clean(_shape(plan))}", width, rest="  ")
+    if plan.placement is None:
+        lines += [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
+    else:
+        lines += row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines += tree(plan.placement, order, layout.tasks_per_node, layout.tasks, width, first=first)
+    lines += _asked(plan, width, whole=False)
+    return [*lines, *_notes("note", plan.notes, width), *_notes("warning", plan.warnings, width)]
 
 
 def started_by(launch: Launch) -> str:
@@ -182,19 +206,19 @@ class _Group:
     first: int
 
 
-def tree(placement: Placement, order: Iterable[OrderRow], per_node: int, tasks: int, width: int) -> list[str]:
-    """The nodes under their leaves and pods, with their ranks; of more than 40 leaves only the pods."""
+def tree(placement: Placement, order: Iterable[OrderRow], per_node: int, tasks: int, width: int, *, first: int = 0) -> list[str]:
+    """The nodes under their leaves and pods, with their ranks from `first` on; of more than 40 leaves only the pods."""
     rows = {one.node: one for one in order}
     spot = {node: (rows[node].pod, rows[node].leaf) if node in rows else ("", "unknown to the fabric") for node in placement.nodes}
     groups: list[_Group] = []
-    first = 0
+    end = first + tasks
     for (pod, leaf), some in groupby(placement.nodes, spot.__getitem__):
         nodes = tuple(some)
         groups.append(_Group(pod, leaf, nodes, first))
         first += len(nodes) * per_node
 
     def ranks(first: int, nodes: int) -> str:
-        last = min(first + nodes * per_node, tasks) - 1
+        last = min(first + nodes * per_node, end) - 1
         return f"rank {first}" if first == last else f"ranks {first}–{last}"
 
     return _pods(groups, ranks, width) if len(groups) > _LEAVES_SHOWN else _leaves(groups, ranks, width)

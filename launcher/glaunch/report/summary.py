@@ -22,6 +22,11 @@ def summary(plan: Plan) -> tuple[str, ...]:
             f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
         )
         lines += [together] if (together := groups_words(plan.groups, plan.placement)) else []
+    for number, one in enumerate(plan.components, 1):
+        nodes = f", best free nodes {cut(clean(fold(one.placement.nodes)), _NODES_MAX)}" if one.placement else ""
+        theirs = "no time limit" if one.time_limit_s is None else f"limit {format_time(one.time_limit_s)}"
+        lines.append(f"component {number}: partition {clean(one.partition)}, {theirs}{nodes}")
+        lines += [f"component {number}: {clean(words)}" for words in (*(f"warning: {text}" for text in one.warnings), *one.notes)]
     lines.append(plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
     variables = plan.environment.variables
     if variables:

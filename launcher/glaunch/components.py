@@ -1,0 +1,191 @@
+"""A heterogeneous job (`glaunch A : B`) decided: each component as a job of its own would be, then put together. Pure.
+
+One batch script runs on the first component's first node, and the ranks of all components are one world, in order. Slurm gives no node to
+two components.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from glaunch.cluster import Cluster
+from glaunch.decide import decide, environment_of
+from glaunch.errors import NeverFits, UsageError
+from glaunch.fabric import Fabric
+from glaunch.network_model import Model
+from glaunch.placement.order import fabric_order
+from glaunch.plan import Plan
+from glaunch.request import Caller, Request
+from glaunch.rule import Rule
+from glaunch.sbatch_options import of_component
+from glaunch.settings import Settings
+from glaunch.tuning import Environment
+from glaunch.units import format_time
+
+MOST = 128
+"""As many components Slurm takes in one job. **Source:** slurm.h, MAX_HET_JOB_COMPS, of 22.05 to 25.05."""
+BACKFILL_S = "30"
+"""Seconds between two rounds of backfill where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=bf_interval."""
+INHERITED = ("account", "qos", "reservation", "time")
+"""What a component has from the first where it does not say it. Slurm's own default for the time would end one component alone: its step
+is then cancelled and the others wait for it to their own limit (tried on 22.05.8)."""
+
+
+def decide_all(
+    request: Request,
+    settings: Settings,
+    rules: Sequence[Rule],
+    cluster: Cluster,
+    fabric: Fabric,
+    caller: Caller,
+    *,
+    programs: Sequence[tuple[str, ...]] = (),
+    submission_id: str,
+    folder: str,
+    now_s: float,
+    held: frozenset[str] = frozenset(),
+    model: Model = MappingProxyType({}),
+    failed: Mapping[str, int] = MappingProxyType({}),
+) -> Plan:
+    """As `decide`, for a request with components too; `programs`: what each rank of the further components runs.
+
+    Raises what `decide` raises, and UsageError for what a heterogeneous job cannot be.
+    """
+
+    def one(part: Request, who: Caller, taken: frozenset[str]) -> Plan:
+        return decide(
+            part,
+            settings,
+            rules,
+            cluster,
+            fabric,
+            who,
+            submission_id=submission_id,
+            folder=folder,
+            now_s=now_s,
+            held=held | taken,
+            model=model,
+            failed=failed,
+        )
+
+    if not request.components:
+        return one(request, caller, frozenset())
+    _refuse(request, settings)
+    first = one(request, caller, frozenset())
+    _refuse_form(first)
+    _refuse_container(first)
+    taken = frozenset(first.placement.nodes if first.placement else ())
+    others: list[Plan] = []
+    for component, program in zip(request.components, programs, strict=True):
+        defaults = {name: getattr(first.request, name) for name in INHERITED if getattr(component, name) is None}
+        asked = replace(component, force=request.force, **defaults)
+        plan = one(asked, replace(caller, program=program), taken)
+        taken |= frozenset(plan.placement.nodes if plan.placement else ())
+        others.append(plan)
+    if not request.force:
+        _refuse_crowd((first, *others), cluster)
+    return _together(first, others, settings, rules, cluster, fabric, caller)
+
+
+def _refuse(request: Request, settings: Settings) -> None:
+    if request.array:
+        raise UsageError("an array of jobs cannot have components: Slurm refuses it", hint="leave --array out, or launch one job a task")
+    if len(request.components) >= MOST:
+        raise UsageError(f"{len(request.components) + 1} components: Slurm takes at most {MOST}")
+    if settings.text("placement.on_bad") != "warn" and settings.where("placement.on_bad").startswith("--"):
+        raise UsageError(
+            f"--on-bad-placement {settings.text('placement.on_bad')}: a job of several components is not judged as one set of nodes",
+            hint="leave it out",
+        )
+
+
+def _refuse_form(first: Plan) -> None:
+    if first.launch.form != "srun":
+        raise UsageError(
+            f"--launcher {first.launch.form}: the components of a job (':') are started by srun alone, as one world of ranks",
+            hint="--launcher srun (torch programs run under it as they are: RANK, WORLD_SIZE and MASTER_ADDR are set)",
+        )
+
+
+def _refuse_crowd(plans: Sequence[Plan], cluster: Cluster) -> None:
+    """Slurm gives no node to two components (tried on 24.11.5: it waits for ever)."""
+    for name in dict.fromkeys(one.partition for one in plans):
+        partition = cluster.partition(name)
+        wanted = sum(one.layout.nodes for one in plans if one.partition == name)
+        if partition is not None and partition.nodes and wanted > len(partition.nodes):
+            raise NeverFits(
+                f"the components want {wanted} nodes of partition {name}, which has {len(partition.nodes)}, and no two share one",
+                hint="fewer nodes, or another partition for one of them: -p",
+            )
+
+
+def _refuse_container(first: Plan) -> None:
+    if first.launch.container is not None:
+        raise UsageError(
+            f"--container {first.launch.container.named}: the components of a job (':') start outside of containers",
+            hint="start it in the program's own line: -N 1 apptainer exec IMAGE PROGRAM",
+        )
+
+
+def _together(
+    first: Plan, others: Sequence[Plan], settings: Settings, rules: Sequence[Rule], cluster: Cluster, fabric: Fabric, caller: Caller
+) -> Plan:
+    """The first component's plan with the others in it: one table of all nodes, one environment for all."""
+    plans = (first, *others)
+    partitions = [found for one in plans if (found := cluster.partition(one.partition))]
+    nodes = tuple(dict.fromkeys(node for partition in partitions for node in partition.nodes))
+    order = fabric_order(fabric, nodes)
+    decided = replace(
+        first,
+        order=order,
+        paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
+        fewest_pods=0,
+        on_bad="warn",
+        outlook=None,
+        environment=environment_of(
+            first.request, settings.for_partition(first.partition), rules, sum(one.layout.nodes for one in plans), caller
+        ),
+        components=tuple(_slim(one, first) for one in others),
+    )
+    return replace(decided, notes=(*decided.notes, *_notes(plans, cluster)))
+
+
+def _slim(plan: Plan, first: Plan) -> Plan:
+    """What differs from the first: what is the whole job's is not said twice."""
+    return replace(
+        plan,
+        mode="order",
+        mode_why="",
+        order=(),
+        paths=(),
+        fewest_pods=0,
+        outlook=None,
+        directives=of_component(plan.directives),
+        arguments=(),
+        environment=Environment((), (), (), ()),
+        warnings=tuple(warning for warning in plan.warnings if warning not in first.warnings),
+        notes=tuple(note for note in plan.notes if note not in first.notes),
+    )
+
+
+def _notes(plans: Sequence[Plan], cluster: Cluster) -> tuple[str, ...]:
+    """What is different for such a job: when it starts, and that a component which ends before the others is missed by them."""
+    every_s = next(
+        (
+            word.partition("=")[2]
+            for word in cluster.config.get("SchedulerParameters", "").split(",")
+            if word.strip().startswith("bf_interval=")
+        ),
+        BACKFILL_S,
+    )
+    starts = f"Slurm starts a job of several components in its backfill rounds alone, every {every_s} s here"
+    limits = [one.time_limit_s for one in plans]
+    known = [limit for limit in limits if limit is not None]
+    if not known or len(set(limits)) == 1:
+        return (starts,)
+    number = limits.index(min(known))
+    return (
+        starts,
+        f"component {number} ends first, after {format_time(min(known))}: Slurm then ends its ranks alone, and the others wait for them "
+        "to their own limit; logs are gathered before the first limit",
+    )
