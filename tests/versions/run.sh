@@ -6,7 +6,7 @@
 #   check_root.py   the other way in: `glaunch sandbox up --slurm-root` from this machine's own Python
 #   pyslurm-on-26.05/   headers with which pyslurm 25.11, the newest on PyPI, builds for Slurm 26.05
 #
-# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 to 2 GB each; one is made anew when its recipe's text changes. The versions
+# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. The versions
 # go side by side. Killed at any moment it leaves no mount and no process, only that folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
