@@ -7,6 +7,7 @@ from types import MappingProxyType
 from glaunch import remarks
 from glaunch.asking import Ask, way_of
 from glaunch.cluster import Cluster, Partition
+from glaunch.container import NONE
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.job_array import ArrayPart, limits_of, parse_array, split
@@ -261,7 +262,7 @@ def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], 
         user_env=caller.environ,
         site_env=settings.rows("environment.set"),
         extra=request.env,
-        switches={name for name, key in SWITCHES.items() if settings.flag(key)},
+        switches={name for name, key in SWITCHES.items() if settings[key] not in {False, "", NONE}},
     )
 
 

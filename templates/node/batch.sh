@@ -5,7 +5,7 @@
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
 gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
-gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' gl_gres=--gres=none # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -77,7 +77,7 @@ each() { # SECONDS COMMAND…
         else
             set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 ${gl_gres:+"$gl_gres"} \
             --mpi=none --input=none "$@"
     )
 }
@@ -242,7 +242,8 @@ become_srun() { # [OPTION…] COMMAND…: the step that runs the program
 
 srun_itself() { exec srun "$@"; }
 
-bring() { each "$gl_import_s" "$@"; }
+# With the job's GPUs, unlike other steps beside the ranks: a hook of an image for GPUs fails without any
+bring() { (gl_gres='' && each "$gl_import_s" "$@"); }
 
 # Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
 bring_container() {

@@ -78,6 +78,7 @@ def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(a
     first, second = done.stdout.strip().split(":")
     assert ada.job(second)["Dependency"].startswith(f"afterany:{first}_*")
     assert ada.job(second)["ArrayTaskThrottle"] == "3"
+    assert f"job {second}, the part 5 of the same array, goes on" in ada.glaunch("cancel", first).stderr
     assert ada.glaunch("cancel", "capped").code == 0
     assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
 

@@ -6,7 +6,7 @@
 #   check_root.py   the other way in: `glaunch sandbox up --slurm-root` from this machine's own Python
 #   pyslurm-on-26.05/   headers with which pyslurm 25.11, the newest on PyPI, builds for Slurm 26.05
 #
-# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 GB each; one is made anew when its recipe's text changes. The versions
+# VERSIONS_DIR (/var/cache/glaunch) keeps the roots, 1 to 2 GB each; one is made anew when its recipe's text changes. The versions
 # go side by side. Killed at any moment it leaves no mount and no process, only that folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -44,7 +44,8 @@ build() {
             flock --nonblock "$lock" rm -rf --one-file-system "${lock%.lock}" "${lock%.lock}.new" "${lock%.lock}.log" "$lock" || :
     done
     exec 8>"$root.lock"
-    flock 8
+    flock --shared 8
+    [ -d "$root" ] || flock 8 # one makes it, the others wait
     if [ ! -d "$root" ]; then
         rm -rf --one-file-system "$root.new"
         if ! unshare --mount "$here/root.sh" "$1" "$root.new" 3>&1 >"$root.log" 2>&1 8>&-; then
