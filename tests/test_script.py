@@ -181,7 +181,7 @@ def test_order_table() -> None:
 
 def test_slurm_order_where_no_node_is_known() -> None:
     text = folder_of(replace(PLANS["plain"], order=()))["job.sbatch"]
-    assert "gl_form='slurm'" in text
+    assert "gl_order='slurm'" in text
 
 
 def test_the_users_own_signal_is_passed_on() -> None:

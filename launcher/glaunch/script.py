@@ -90,7 +90,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
             launch=plan.launch,
-            form="planned" if plan.order else "slurm",
+            order="planned" if plan.order else "slurm",
             before_limit_s=gathering.before_limit_s,
             gather_s=gathering.timeout_s,
             cap_bytes=gathering.cap_bytes,
