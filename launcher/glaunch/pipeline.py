@@ -20,8 +20,9 @@ from glaunch.decide import network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.gateways.allowance import with_accounting
 from glaunch.gateways.choose import choose
-from glaunch.gateways.kept import Kept, read_cluster, read_topology, with_accounting
+from glaunch.gateways.kept import Kept, read_cluster, read_topology
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
