@@ -70,6 +70,7 @@ def test_what_is_no_array_is_refused_with_an_example() -> None:
 
 def test_the_limits_are_read_from_slurms_configuration() -> None:
     assert limits_of({"MaxArraySize": "1001", "SchedulerParameters": "defer,max_array_tasks=500"}) == (1001, 500)
+    assert limits_of({"SchedulerParameters": "Max_Array_Tasks=5, max_array_tasks=500,"}) == (None, 5), "Slurm takes the first"
     assert limits_of({"SchedulerParameters": "(null)"}) == (None, None)
     assert split(JobArray((range(5000),)), None) == ()
 

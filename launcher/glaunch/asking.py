@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.errors import UsageError
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
@@ -107,10 +107,9 @@ def parse_wait(text: str) -> tuple[int, int | None]:
 
 def wait_cap(cluster: Cluster) -> tuple[int, str]:
     """What caps every wait of --switches: (seconds, where that is said)."""
-    for word in cluster.config.get("SchedulerParameters", "").split(","):
-        name, _, value = word.strip().partition("=")
-        if name == "max_switch_wait" and value.isdigit():
-            return int(value), f"max_switch_wait={value} of this Slurm"
+    value = parameters(cluster.config, "SchedulerParameters").get("max_switch_wait", "")
+    if value.isascii() and value.isdigit():
+        return int(value), f"max_switch_wait={value} of this Slurm"
     return SWITCH_WAIT_S, "max_switch_wait, Slurm's default"
 
 

@@ -180,3 +180,17 @@ class Cluster:
     def partition(self, name: str) -> Partition | None:
         """The partition of that name."""
         return next((partition for partition in self.partitions if partition.name == name), None)
+
+
+def parameters(config: Mapping[str, str], key: str) -> Mapping[str, str]:
+    """A comma list of Slurm's configuration (`SchedulerParameters`): name in small letters → what stands behind its `=` ("": nothing).
+
+    Of a name that stands there twice the first counts. **Source:** Slurm's src/plugins/sched/backfill/backfill.c looks for the name
+    (xstrcasestr) and reads on from there.
+    """
+    found: dict[str, str] = {}
+    for word in config.get(key, "").split(","):
+        name, _, value = word.strip().partition("=")
+        found.setdefault(name.lower(), value)
+    found.pop("", None)
+    return found

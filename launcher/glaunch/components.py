@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, parameters
 from glaunch.decide import decide, environment_of
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
@@ -166,14 +166,7 @@ def _slim(plan: Plan, first: Plan) -> Plan:
 
 def _notes(plans: Sequence[Plan], cluster: Cluster) -> tuple[str, ...]:
     """What is different for such a job: when it starts, and that a component which ends before the others is missed by them."""
-    every_s = next(
-        (
-            word.partition("=")[2]
-            for word in cluster.config.get("SchedulerParameters", "").split(",")
-            if word.strip().startswith("bf_interval=")
-        ),
-        BACKFILL_S,
-    )
+    every_s = parameters(cluster.config, "SchedulerParameters").get("bf_interval", BACKFILL_S)
     starts = f"Slurm starts a job of several components in its backfill rounds alone, every {every_s} s here"
     limits = [one.time_limit_s for one in plans]
     known = [limit for limit in limits if limit is not None]

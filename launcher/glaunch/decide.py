@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from glaunch import remarks
 from glaunch.asking import Ask, way_of
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.container import NONE
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
@@ -167,7 +167,7 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
     **Source:** 22.05.8 and 24.11.5 refuse a job that is larger than each of two trees, whatever is free.
     """
     why, most = remarks.apart(request, fabric, fit, best)
-    optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
+    optional = "topooptional" in parameters(cluster.config, "TopologyParam")
     if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
         fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
         raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")

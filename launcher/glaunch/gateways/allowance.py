@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, parameters
 from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.kept import Answer, Kept
 from glaunch.gateways.slurm import SlurmCommands
@@ -23,7 +23,7 @@ def with_accounting(
     is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
     """
     config = cluster.config
-    enforced = set(config.get("AccountingStorageEnforce", "").lower().split(",")) & {"limits", "qos", "safe", "all"}
+    enforced = parameters(config, "AccountingStorageEnforce").keys() & {"limits", "qos", "safe", "all"}
     if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
         return cluster
     if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):

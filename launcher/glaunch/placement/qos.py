@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from glaunch.accounting import Limits
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.errors import NeverFits
 from glaunch.placement.eligible import Eligible
 from glaunch.request import Request
@@ -51,7 +51,7 @@ def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bound
 
 
 def _enforced(cluster: Cluster) -> frozenset[str]:
-    return frozenset(cluster.config.get("AccountingStorageEnforce", "").lower().split(","))
+    return frozenset(parameters(cluster.config, "AccountingStorageEnforce"))
 
 
 def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> NeverFits | None:
