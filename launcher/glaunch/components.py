@@ -22,8 +22,6 @@ from glaunch.settings import Settings
 from glaunch.tuning import Environment
 from glaunch.units import format_time
 
-MOST = 128
-"""As many components Slurm takes in one job. **Source:** slurm.h, MAX_HET_JOB_COMPS, of 22.05 to 25.05."""
 BACKFILL_S = "30"
 """Seconds between two rounds of backfill where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=bf_interval."""
 INHERITED = ("account", "qos", "reservation", "time")
@@ -90,8 +88,6 @@ def decide_all(
 def _refuse(request: Request, settings: Settings) -> None:
     if request.array:
         raise UsageError("an array of jobs cannot have components: Slurm refuses it", hint="leave --array out, or launch one job a task")
-    if len(request.components) >= MOST:
-        raise UsageError(f"{len(request.components) + 1} components: Slurm takes at most {MOST}")
     if settings.text("placement.on_bad") != "warn" and settings.where("placement.on_bad").startswith("--"):
         raise UsageError(
             f"--on-bad-placement {settings.text('placement.on_bad')}: a job of several components is not judged as one set of nodes",

@@ -157,11 +157,11 @@ def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of
     sandboxes: Callable[..., Sandbox],
 ) -> None:
     # Backfill alone starts such jobs; here it comes often
-    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1",)))
+    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1", "PartitionName=cpu Nodes=n[001-002]")))
     ada.write("prog.sh", PROGRAM)
     ada.write("server.sh", SERVER)
     first = ("-N", "2", "--ntasks-per-node", "4", "-t", "5", "-w", "n003,n004", "--env", "FAIL=9", "--env", "CODE=7", "./prog.sh", "a b")
-    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-w", "n001", "--", "./server.sh", ":", "c d")
+    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
     assert done.code == 7, done.stderr
     assert "rank 9 on n001 exited with code 7" in done.stderr
     assert "all 10 ranks ran where the plan's order puts them" in done.stderr
