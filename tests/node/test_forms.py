@@ -80,7 +80,7 @@ def lines_of(run: AttemptFolder) -> dict[int, list[str]]:
     for host in run.hosts:
         for line in (run.path / "out" / f"{host}.log").read_text().splitlines():
             label, colon, text = line.partition(": ")
-            if colon and label.strip().isdigit() and not text.startswith("slurmstepd-"):
+            if colon and label.strip().isdigit() and not text.startswith("slurmstepd-") and " error: *** STEP " not in text:  # 26.05
                 found.setdefault(int(label), []).append(text)
     return found
 
