@@ -23,7 +23,7 @@ from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
-from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
+from glaunch.placement.qos import Bounds, bounds_of, closed_account, closed_qos, over_bounds, spelled
 from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
@@ -57,9 +57,10 @@ def decide(
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
-    partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
+    partition = choose_partition(spelled(completed(request, settings)[0], cluster), cluster, user=caller.user, groups=caller.groups)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
+    request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
@@ -130,7 +131,8 @@ def _impossible(
 ) -> NeverFits | None:
     """Why the job can never run, where it is submitted all the same. Raises it where it is not."""
     found = (
-        closed_qos(request, cluster, partition)
+        closed_account(request, cluster, partition)
+        or closed_qos(request, cluster, partition)
         or over_limits(fit, partition, time_limit_s, bounds.flags)
         or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )

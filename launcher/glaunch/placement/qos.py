@@ -1,7 +1,8 @@
 """What accounting allows one job: the limits of its QOS and its association that it can never keep, however long it waits."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from glaunch.accounting import Limits
 from glaunch.cluster import Cluster, Partition
@@ -54,6 +55,48 @@ def _enforced(cluster: Cluster) -> frozenset[str]:
     return frozenset(cluster.config.get("AccountingStorageEnforce", "").lower().split(","))
 
 
+def spelled(request: Request, cluster: Cluster) -> Request:
+    """The request with account and QOS as accounting writes them: Slurm does not mind their case.
+
+    **Source:** 22.05.8 takes --qos=NORMAL and -A RED for normal and red; a partition's name it takes as it stands only.
+    """
+    known = cluster.accounting
+    if known is None:
+        return request
+    accounts = (*known.accounts, *(row.account for row in known.associations))
+    return replace(request, account=_as_written(request.account, accounts), qos=_as_written(request.qos, known.qos))
+
+
+def _as_written(name: str | None, names: Iterable[str]) -> str | None:
+    return next((one for one in names if name and one.casefold() == name.casefold()), name)
+
+
+def closed_account(request: Request, cluster: Cluster, partition: Partition) -> NeverFits | None:
+    """The error for an account that is not this user's (in this partition); None where nothing says so, or nobody enforces it.
+
+    **Source:** slurm.conf(5), AccountingStorageEnforce: limits, qos, safe and wckeys set associations; 22.05.8 refuses such a job.
+    """
+    known = cluster.accounting
+    if known is None or not request.account or not _enforced(cluster) & _ASSOCIATIONS:
+        return None
+    own = tuple(dict.fromkeys(row.account for row in known.associations))
+    if not own or known.association(request.account, partition.name) is not None:
+        return None
+    if request.account in own:
+        where = ", ".join(row.partition for row in known.associations if row.account == request.account)
+        message = f"account {request.account} is yours in other partitions only: {where}; the job is for {partition.name}"
+        return NeverFits(message, hint=f"another --partition or --account{_FORCE}")
+    what = "is not yours" if request.account in known.accounts else "is not known here"
+    return NeverFits(f"account {request.account} {what}; you have: {', '.join(own)}", hint=f"-A {_nearest(request.account, own)}{_FORCE}")
+
+
+_ASSOCIATIONS = frozenset({"associations", "limits", "qos", "safe", "wckeys", "all"})
+
+
+def _nearest(name: str, names: tuple[str, ...]) -> str:
+    return next(iter(get_close_matches(name, names, 1)), names[0])
+
+
 def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> NeverFits | None:
     """The error for a QOS that is not there, not this user's, or not let into the partition; None where nothing says so."""
     known = cluster.accounting
@@ -67,7 +110,9 @@ def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> Neve
         and _enforced(cluster) & {"qos", "all"}
     ):
         what = f"is none of yours in account {row.account}" if request.qos in known.qos else "is not known here"
-        return NeverFits(f"QOS {request.qos} {what}; you have: {', '.join(row.qos)}", hint=f"--qos {row.qos[0]}{_FORCE}")
+        return NeverFits(
+            f"QOS {request.qos} {what}; you have: {', '.join(row.qos)}", hint=f"--qos {_nearest(request.qos, row.qos)}{_FORCE}"
+        )
     own = known.qos_of(request.qos, request.account, partition.name) if known is not None else None
     name = own.name if own is not None else request.qos
     if not name or not ((partition.allow_qos and name not in partition.allow_qos) or name in partition.deny_qos):
