@@ -17,6 +17,7 @@ from glaunch.placement.choice import choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.health import penalties
+from glaunch.placement.layout import as_asked
 from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
@@ -133,8 +134,8 @@ def _impossible(
     found = (
         closed_account(request, cluster, partition)
         or closed_qos(request, cluster, partition)
-        or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
+        or over_limits(request, fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(request, bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
@@ -149,7 +150,7 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
     why, most = remarks.apart(request, fabric, fit, best)
     optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
     if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
-        fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
+        fits = f"{as_asked(request, fit.layout, most)} fits; " if most else ""
         raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
     return (why,) if why else ()
 

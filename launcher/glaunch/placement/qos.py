@@ -8,6 +8,7 @@ from glaunch.accounting import Limits
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import NeverFits
 from glaunch.placement.eligible import Eligible
+from glaunch.placement.layout import as_asked
 from glaunch.request import Request
 from glaunch.units import format_time, plural
 
@@ -124,7 +125,7 @@ def closed_qos(request: Request, cluster: Cluster, partition: Partition) -> Neve
 _FORCE = "; to let Slurm say no itself: --force"
 
 
-def over_bounds(bounds: Bounds, fit: Eligible, time_limit_s: int | None, cpus_per_task: int = 1) -> NeverFits | None:
+def over_bounds(request: Request, bounds: Bounds, fit: Eligible, time_limit_s: int | None, cpus_per_task: int = 1) -> NeverFits | None:
     """The error for a limit that this one job exceeds alone, so that it would wait for ever; None where there is none.
 
     What all jobs of a QOS, a user or an account may have together makes a job wait, unless it alone is more.
@@ -139,7 +140,7 @@ def over_bounds(bounds: Bounds, fit: Eligible, time_limit_s: int | None, cpus_pe
     minutes = {} if time_limit_s is None else {name: count * time_limit_s // 60 for name, count in whole.items()}
     refused = "which Slurm refuses" if "DenyOnLimit" in bounds.flags else "which would wait for ever"
     for broken in _broken(bounds, {"job": whole, "node": {**each, "node": 1}, "minutes": minutes}):
-        return NeverFits(f"{broken.words}; this job has {broken.has}, {refused}", hint=_hint(broken, fit, each))
+        return NeverFits(f"{broken.words}; this job has {broken.has}, {refused}", hint=_hint(request, broken, fit, each))
     wall = bounds.max_wall
     if wall is not None and (time_limit_s is None or time_limit_s > wall[0]):
         most = format_time(wall[0])
@@ -190,7 +191,7 @@ def _broken(bounds: Bounds, counts: Mapping[str, Mapping[str, int]]) -> Iterator
             seen.update(resource for _, resource, _ in here)
 
 
-def _hint(broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:
+def _hint(request: Request, broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:
     """The next thing to type."""
     layout = fit.layout
     per_node = {**each, "node": 1}.get(broken.resource.partition(":")[0], 0)
@@ -199,4 +200,4 @@ def _hint(broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:
     if broken.counted == "node" or not per_node:
         return f"another --qos{_FORCE}"
     nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
-    return f"-n {nodes * layout.tasks_per_node} ({plural(nodes, 'node')}), or another --qos{_FORCE}" if nodes else f"another --qos{_FORCE}"
+    return f"{as_asked(request, layout, nodes)} ({plural(nodes, 'node')}), or another --qos{_FORCE}" if nodes else f"another --qos{_FORCE}"
