@@ -275,5 +275,5 @@ def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
         ({"mem": "9Q"}, "--mem '9Q' is no memory size"),
     ):
         with pytest.raises(UsageError) as refused:
-            site.decide(**words)
+            site.decide(**words)  # type: ignore[arg-type]
         assert refused.value.message == said
