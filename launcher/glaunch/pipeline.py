@@ -18,7 +18,7 @@ from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import network_of
 from glaunch.dependency import Known, names_in, with_ids
-from glaunch.errors import NeverFits, UsageError
+from glaunch.errors import NeverFits, ParseError, UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.choose import choose
 from glaunch.gateways.kept import Kept, read_cluster, with_accounting
@@ -100,16 +100,28 @@ def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
 
     Without either it is one flat switch, which says so. A capture brings its own topology, and the site here has no say in it.
+    Where an answer cannot be read, nothing is kept of any, and all are asked for anew: once. Raises ParseError for what Slurm says now.
     """
-    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
-    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    slurm = parse_topology(topology, where=SLURMS_OWN) or flat_fabric(cluster.nodes.names)
+    try:
+        cluster, slurm = _seen(world, max_age_s)
+    except ParseError:
+        if world.kept is None:
+            raise
+        world.kept.forget()
+        cluster, slurm = _seen(world, max_age_s)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
     from glaunch.fabric_files import saved_fabric
     from glaunch.merge import beside_slurm
 
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
+
+
+def _seen(world: World, max_age_s: float) -> tuple[Cluster, Fabric]:
+    """The cluster and the fabric as Slurm tells them."""
+    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
+    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
+    return cluster, parse_topology(topology, where=SLURMS_OWN) or flat_fabric(cluster.nodes.names)
 
 
 def contact(world: World) -> "Contact":

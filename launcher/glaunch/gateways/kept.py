@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from glaunch.accounting import Accounting
 from glaunch.cluster import Cluster, hidden_nodes
 from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
@@ -55,13 +56,16 @@ class Kept:
         """The kept answer, if it is at most `max_age_s` old (and not from the future)."""
         if not self._key:
             return None
+        path = self._path(question)
         try:
-            document = json.loads(zlib.decompress(self._path(question).read_bytes()))
-            answer = Answer(str(document["text"]), float(document["taken_at_s"]))
+            if not path.is_file():  # to read a pipe would be to wait for ever
+                return None
+            document = json.loads(zlib.decompress(path.read_bytes()))
+            answer = Answer(document["text"], float(document["taken_at_s"]))
             told = (document["schema"], document["key"], document["question"])
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error):
             return None
-        fresh = told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
+        fresh = isinstance(answer.text, str) and told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
         return answer if fresh else None
 
     def put(self, question: str, answer: Answer) -> None:
@@ -83,6 +87,12 @@ class Kept:
             if temporary:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
+
+    def forget(self) -> None:
+        """Keep nothing of this cluster any more: what was kept cannot be read."""
+        for question in (*KEPT, "nodes", "allowance", "no-allowance"):
+            with contextlib.suppress(OSError):
+                self._path(question).unlink()
 
     def _path(self, question: str) -> Path:
         return self._folder / f"{question}-{self._key}.json.z"
@@ -153,10 +163,10 @@ def with_accounting(
     answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
     try:
         told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
-        if len(told) != ALLOWANCES:
-            told, answer = gateway.allowance(user), None
-        qos, users, accounts = told
-        found = parse_accounting(qos, users, accounts, cluster.name)
+        found = _allowed(told, cluster.name) if answer else None
+        if found is None:
+            told, answer = gateway.allowance(user) if answer else told, None
+            found = parse_accounting(*told, cluster.name)
     except (SlurmError, ParseError) as failure:
         note = f"what your account and QOS allow is not known: {failure.message}"
         if kept and kept.keep_s:
@@ -165,3 +175,14 @@ def with_accounting(
     if kept and kept.keep_s and answer is None:
         kept.put("allowance", Answer("\f".join(told), now_s))
     return replace(cluster, accounting=found)
+
+
+def _allowed(told: tuple[str, ...], cluster: str) -> Accounting | None:
+    """What a kept answer says of accounting; None where it cannot be read."""
+    if len(told) != ALLOWANCES:
+        return None
+    qos, users, accounts = told
+    try:
+        return parse_accounting(qos, users, accounts, cluster)
+    except ParseError:
+        return None
