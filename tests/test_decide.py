@@ -243,6 +243,10 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
     with pytest.raises(NeverFits, match="no island has 3 such nodes") as refused:
         site.decide(tasks=24)
     assert refused.value.hint == "-n 16 fits; to let Slurm say no itself: --force"
+    for tasks, hint in ((None, "-N 2 fits"), (24, "-N 2 -n 16 fits")):  # in the options of the line
+        with pytest.raises(NeverFits) as refused:
+            site.decide(tasks=tasks, nodes=3)
+        assert refused.value.hint.startswith(hint)
     assert site.decide(tasks=24, force=True).placement is None
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
     assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
@@ -251,3 +255,14 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
     with pytest.raises(NeverFits, match="topology/block keeps a job of 2 nodes in one block of the size that holds it") as blocks:
         site.decide(tasks=16, exclude="n001,n003")
     assert blocks.value.hint.startswith("-n 8 fits")
+
+
+def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
+    for words, said in (
+        ({"time": "5x"}, "-t '5x' is no time"),
+        ({"wait_for_leaves": "2@x"}, "--wait-for-leaves '2@x': 'x' is no time"),
+        ({"mem": "9Q"}, "--mem '9Q' is no memory size"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            site.decide(**words)  # type: ignore[arg-type]
+        assert refused.value.message == said

@@ -78,10 +78,8 @@ def _follower(
     def on_pin(how: str) -> None:
         world.history.note(submission_id, time.time(), pin=how)
 
-    def on_start(attempt: AttemptFolder) -> None:
+    def on_start(_: AttemptFolder) -> None:
         world.history.note(submission_id, time.time(), state="running")
-        if not array:
-            talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
     return Follower(
         world.slurm,

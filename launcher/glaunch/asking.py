@@ -102,7 +102,7 @@ def parse_wait(text: str) -> tuple[int, int | None]:
     leaves, at, wait = text.partition("@")
     if not (leaves.isascii() and leaves.isdigit() and int(leaves)) or (at and not wait):
         raise UsageError(f"--wait-for-leaves {text!r} is no number of leaf switches", hint="--wait-for-leaves 4, --wait-for-leaves 4@10:00")
-    return int(leaves), parse_time_s(wait) if at else None
+    return int(leaves), parse_time_s(wait, f"--wait-for-leaves {text!r}:") if at else None
 
 
 def wait_cap(cluster: Cluster) -> tuple[int, str]:

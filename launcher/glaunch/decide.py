@@ -17,6 +17,7 @@ from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.health import Penalty, penalties
+from glaunch.placement.layout import as_asked
 from glaunch.placement.limits import limit_of, over_limits
 from glaunch.placement.objective import Groups
 from glaunch.placement.order import fabric_order, paths_of
@@ -24,7 +25,7 @@ from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
-from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
+from glaunch.placement.qos import Bounds, bounds_of, closed_account, closed_qos, over_bounds, spelled
 from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
@@ -73,6 +74,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     settings = ground.settings.for_partition(partition.name)
     ground = replace(ground, settings=settings)
     request, origins = completed(request, settings)
+    request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
@@ -140,7 +142,7 @@ def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way:
 
 def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
     """The partition that the job will go to. Raises UsageError where none or several could be meant."""
-    return choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
+    return choose_partition(spelled(completed(request, settings)[0], cluster), cluster, user=caller.user, groups=caller.groups)
 
 
 def _choose(request: Request, ground: Ground, fit: Eligible, groups: Groups, health: Sequence[Penalty]) -> tuple[Choice, Segment]:
@@ -161,9 +163,10 @@ def _impossible(
 ) -> NeverFits | None:
     """Why the job can never run, where it is submitted all the same. Raises it where it is not."""
     found = (
-        closed_qos(request, cluster, partition)
-        or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
+        closed_account(request, cluster, partition)
+        or closed_qos(request, cluster, partition)
+        or over_limits(request, fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(request, bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
@@ -178,7 +181,7 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
     why, most = remarks.apart(request, fabric, fit, best)
     optional = "topooptional" in parameters(cluster.config, "TopologyParam")
     if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
-        fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
+        fits = f"{as_asked(request, fit.layout, most)} fits; " if most else ""
         raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
     return (why,) if why else ()
 

@@ -18,7 +18,7 @@ from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
 from glaunch.decide import Ground, network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
-from glaunch.errors import NeverFits, UsageError
+from glaunch.errors import NeverFits, ParseError, UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.gateways.allowance import with_accounting
 from glaunch.gateways.choose import choose
@@ -102,15 +102,15 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
 
     Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the default
     one. A capture brings its own topology, and the site here has no say in it.
+    Where an answer cannot be read, nothing is kept of any, and all are asked for anew: once. Raises ParseError for what Slurm says now.
     """
-    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
-    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    where, none = SLURMS_OWN, "no topology known"
-    name = _topology_name(world, request, cluster)
-    if name:
-        topology = read_topology(world.slurm, name, now_s, world.kept)
-        where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"
-    slurm = parse_topology(topology, where=where) or flat_fabric(cluster.nodes.names, none)
+    try:
+        cluster, slurm = _seen(world, request, max_age_s)
+    except ParseError:
+        if world.kept is None:
+            raise
+        world.kept.forget()
+        cluster, slurm = _seen(world, request, max_age_s)
     cluster = replace(cluster, topology=slurm)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
@@ -118,6 +118,18 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
     from glaunch.merge import beside_slurm
 
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
+
+
+def _seen(world: World, request: Request | None, max_age_s: float) -> tuple[Cluster, Fabric]:
+    """The cluster and the fabric as Slurm tells them."""
+    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
+    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
+    where, none = SLURMS_OWN, "no topology known"
+    name = _topology_name(world, request, cluster)
+    if name:
+        topology = read_topology(world.slurm, name, now_s, world.kept)
+        where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"
+    return cluster, parse_topology(topology, where=where) or flat_fabric(cluster.nodes.names, none)
 
 
 def _topology_name(world: World, request: Request | None, cluster: Cluster) -> str:

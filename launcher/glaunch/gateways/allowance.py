@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from glaunch.accounting import Accounting
 from glaunch.cluster import Cluster, parameters
 from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.kept import Answer, Kept
@@ -31,10 +32,11 @@ def with_accounting(
     answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
     try:
         told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
-        if len(told) != ANSWERS:
-            told, answer = gateway.allowance(user), None
-        qos, users, accounts = told
-        found = parse_accounting(qos, users, accounts, cluster.name)
+        found = _allowed(told, cluster.name) if answer else None
+        if found is None:
+            told, answer = gateway.allowance(user) if answer else told, None
+            qos, users, accounts = told
+            found = parse_accounting(qos, users, accounts, cluster.name)
     except (SlurmError, ParseError) as failure:
         note = f"what your account and QOS allow is not known: {failure.message}"
         if kept and kept.keep_s:
@@ -43,3 +45,14 @@ def with_accounting(
     if kept and kept.keep_s and answer is None:
         kept.put("allowance", Answer("\f".join(told), now_s))
     return replace(cluster, accounting=found)
+
+
+def _allowed(told: tuple[str, ...], cluster: str) -> Accounting | None:
+    """What a kept answer says of accounting; None where it cannot be read."""
+    if len(told) != ANSWERS:
+        return None
+    qos, users, accounts = told
+    try:
+        return parse_accounting(qos, users, accounts, cluster)
+    except ParseError:
+        return None

@@ -48,13 +48,16 @@ class Kept:
         """The kept answer, if it is at most `max_age_s` old (and not from the future)."""
         if not self._key:
             return None
+        path = self._path(question)
         try:
-            document = json.loads(zlib.decompress(self._path(question).read_bytes()))
-            answer = Answer(str(document["text"]), float(document["taken_at_s"]))
+            if not path.is_file():  # to read a pipe would be to wait for ever
+                return None
+            document = json.loads(zlib.decompress(path.read_bytes()))
+            answer = Answer(document["text"], float(document["taken_at_s"]))
             told = (document["schema"], document["key"], document["question"])
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error):
             return None
-        fresh = told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
+        fresh = isinstance(answer.text, str) and told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
         return answer if fresh else None
 
     def put(self, question: str, answer: Answer) -> None:
@@ -76,6 +79,12 @@ class Kept:
             if temporary:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
+
+    def forget(self) -> None:
+        """Keep nothing of this cluster any more: what was kept cannot be read."""
+        for question in (*KEPT, "nodes", "allowance", "no-allowance"):
+            with contextlib.suppress(OSError):
+                self._path(question).unlink()
 
     def _path(self, question: str) -> Path:
         return self._folder / f"{question}-{self._key}.json.z"
