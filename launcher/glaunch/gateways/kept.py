@@ -166,7 +166,8 @@ def with_accounting(
         found = _allowed(told, cluster.name) if answer else None
         if found is None:
             told, answer = gateway.allowance(user) if answer else told, None
-            found = parse_accounting(*told, cluster.name)
+            qos, users, accounts = told
+            found = parse_accounting(qos, users, accounts, cluster.name)
     except (SlurmError, ParseError) as failure:
         note = f"what your account and QOS allow is not known: {failure.message}"
         if kept and kept.keep_s:
