@@ -118,12 +118,12 @@ def test_no_container_where_none_is_named(tmp_path: Path) -> None:
 def test_the_line_adds_to_what_the_settings_name_unless_the_site_keeps_it(tmp_path: Path) -> None:
     request = Request(("train.py",), modules=("mine",), setup=("source b",))
     site = "launch.modules: [gcc]\nlaunch.setup: [source a]\n"
-    launch = launch_of(request, settings_of(tmp_path, site), CALLER, LAYOUT, (), arranged=True)
+    launch = launch_of(request, settings_of(tmp_path, site), CALLER, LAYOUT, ())
     assert (launch.modules, launch.setup) == (("gcc", "mine"), ("source a", "source b"))
     with pytest.raises(ConfigError, match="is set by the site alone: Ask us"):
-        launch_of(request, settings_of(tmp_path, site + "protect: {launch.setup: Ask us}\n"), CALLER, LAYOUT, (), arranged=True)
+        launch_of(request, settings_of(tmp_path, site + "protect: {launch.setup: Ask us}\n"), CALLER, LAYOUT, ())
     with pytest.raises(UsageError, match="a value of one line"):
-        launch_of(Request(("x",), setup=("a\nb",)), settings_of(tmp_path), CALLER, LAYOUT, (), arranged=True)
+        launch_of(Request(("x",), setup=("a\nb",)), settings_of(tmp_path), CALLER, LAYOUT, ())
 
 
 # --- The words that reach the runtimes.
@@ -161,7 +161,7 @@ def plan_of(base: Path, found: str, image: str, form: str = "srun") -> Plan:
     site = f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], node_dir: {base}}}\n"
     caller = replace(CALLER, work_dir=str(base), program=("sh", "-c", 'echo "$HF_TOKEN $NCCL_DEBUG ${gl_enter-} $(pwd)"'))
     settings = settings_of(base, site + f"container.runtime: {found}\ncontainer.options: [--extra=1]\nlaunch.form: {form}\n")
-    launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"), arranged=True)
+    launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"))
     plan = make_plan(str(base / "job"), caller.program, nodes=1, per_node=1, variables=(DEBUG, TOKEN), work_dir=str(base))
     return replace(plan, launch=launch)
 

@@ -28,6 +28,7 @@ NODES = parse_nodes(
 )
 GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
 CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
+BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
 
 
 class Site:
@@ -52,7 +53,7 @@ class Site:
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
         return decide(
-            *(request, settings, rules, cluster, self.fabric, caller),
+            *(request, settings, rules, cluster, cluster.topology or self.fabric, caller),
             submission_id="ab12",
             folder="/home/ada/j",
             now_s=1_000_000,
@@ -123,14 +124,6 @@ def test_percent_signs_in_the_folder_are_no_pattern_of_slurms(site: Site) -> Non
         Request(("./a.out",), tasks=16), settings, (), CLUSTER, FABRIC, caller, submission_id="ab12", folder="/home/100%j", now_s=1_000_000
     )
     assert [value for value, _ in options(plan, "output")] == ["/home/100%%j/batch-%j.log"]
-
-
-def test_where_slurm_takes_no_order_plan_and_script_say_so(site: Site) -> None:
-    block = replace(CLUSTER, slurm_version=(26, 5, 0), config=MappingProxyType({"TopologyPlugin": "topology/block"}))
-    plan = site.decide(cluster=block)
-    assert not plan.launch.arranged
-    assert [note for note in plan.notes if "topology/block" in note and "Slurm's own" in note]
-    assert site.decide().launch.arranged
 
 
 def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: Site) -> None:
@@ -212,18 +205,21 @@ def spans(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("version", "plugin", "shown"),
+    ("version", "topology", "shown"),
     [
-        ((22, 5, 8), "topology/tree", ["20.11", "22.05, before 23.11", "not before 23.02"]),
-        ((24, 11, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11"]),
-        ((26, 5, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11", "26.05"]),
-        ((23, 11, 0), "topology/block", ["20.11", "23.11", "not before 24.05"]),
-        ((26, 5, 5), "topology/block", ["20.11", "24.05", "24.11", "25.11", "26.05"]),
+        ((22, 5, 8), None, ["20.11", "22.05, before 23.11", "not before 23.02"]),
+        ((24, 11, 5), None, ["20.11", "23.02", "23.11", "24.11"]),
+        ((26, 5, 5), None, ["20.11", "23.02", "23.11", "24.11", "26.05"]),
+        ((23, 11, 0), BLOCKS, ["20.11", "23.02", "23.11", "not before 24.05"]),
+        ((24, 11, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "not before 25.11"]),
+        ((26, 5, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "25.11", "25.11", "26.05"]),
     ],
 )
-def test_the_plan_knows_which_changes_of_slurm_it_meets(site: Site, version: tuple[int, ...], plugin: str, shown: list[str]) -> None:
+def test_the_plan_knows_which_changes_of_slurm_it_meets(
+    site: Site, version: tuple[int, ...], topology: Fabric | None, shown: list[str]
+) -> None:
     site.says("placement.mode: prefer\n")
-    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, config=MappingProxyType({"TopologyPlugin": plugin})))
+    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, topology=topology), segment=2 if topology else None)
     assert spans(plan) == shown
     assert not [warning for warning in plan.warnings if "is newer" in warning]
     assert versions_text(plan).splitlines()[0] == f"  Slurm {plan.slurm_version}: what its version means for this job"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, parameters
 from glaunch.decide import decide, environment_of
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
@@ -22,8 +22,6 @@ from glaunch.settings import Settings
 from glaunch.tuning import Environment
 from glaunch.units import format_time
 
-MOST = 128
-"""As many components Slurm takes in one job. **Source:** slurm.h, MAX_HET_JOB_COMPS, of 22.05 to 25.05."""
 BACKFILL_S = "30"
 """Seconds between two rounds of backfill where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=bf_interval."""
 INHERITED = ("account", "qos", "reservation", "time")
@@ -90,8 +88,6 @@ def decide_all(
 def _refuse(request: Request, settings: Settings) -> None:
     if request.array:
         raise UsageError("an array of jobs cannot have components: Slurm refuses it", hint="leave --array out, or launch one job a task")
-    if len(request.components) >= MOST:
-        raise UsageError(f"{len(request.components) + 1} components: Slurm takes at most {MOST}")
     if settings.text("placement.on_bad") != "warn" and settings.where("placement.on_bad").startswith("--"):
         raise UsageError(
             f"--on-bad-placement {settings.text('placement.on_bad')}: a job of several components is not judged as one set of nodes",
@@ -170,14 +166,7 @@ def _slim(plan: Plan, first: Plan) -> Plan:
 
 def _notes(plans: Sequence[Plan], cluster: Cluster) -> tuple[str, ...]:
     """What is different for such a job: when it starts, and that a component which ends before the others is missed by them."""
-    every_s = next(
-        (
-            word.partition("=")[2]
-            for word in cluster.config.get("SchedulerParameters", "").split(",")
-            if word.strip().startswith("bf_interval=")
-        ),
-        BACKFILL_S,
-    )
+    every_s = parameters(cluster.config, "SchedulerParameters").get("bf_interval", BACKFILL_S)
     starts = f"Slurm starts a job of several components in its backfill rounds alone, every {every_s} s here"
     limits = [one.time_limit_s for one in plans]
     known = [limit for limit in limits if limit is not None]

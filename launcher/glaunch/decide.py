@@ -6,19 +6,21 @@ from types import MappingProxyType
 
 from glaunch import remarks
 from glaunch.asking import Ask, way_of
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
+from glaunch.container import NONE
 from glaunch.errors import NeverFits, UsageError
 from glaunch.fabric import Fabric
 from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.parsers.slurm_topology import SLURMS_OWN
-from glaunch.placement.choice import choose, outlook
+from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
 from glaunch.placement.health import penalties
 from glaunch.placement.layout import as_asked
 from glaunch.placement.limits import limit_of, over_limits
+from glaunch.placement.objective import Groups
 from glaunch.placement.order import fabric_order
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
@@ -30,8 +32,9 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives, part_of
 from glaunch.schema import OWN_KEYS
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
-from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS, version_text
+from glaunch.slurm_versions import version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
 
@@ -58,7 +61,7 @@ def decide(
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
-    partition = choose_partition(spelled(completed(request, settings)[0], cluster), cluster, user=caller.user, groups=caller.groups)
+    partition = partition_of(request, settings, cluster, caller)
     settings = settings.for_partition(partition.name)
     request, origins = completed(request, settings)
     request = spelled(request, cluster)
@@ -68,22 +71,15 @@ def decide(
     impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s)
     kept = together(request, fit.layout, fabric)
     health = penalties(settings.rows("placement.penalties"), failed, (*fit.nodes, *fit.startable))
-    choice = choose(
-        fabric,
-        fit,
-        settings.text("placement.objective"),
-        kept.groups,
-        powered_down_free=settings.text("placement.powered_down") == "free",
-        segmented=request.segment is not None,
-        penalties={one.node: one.points for one in health if one.points},
-    )
+    slurm = cluster.topology or fabric
+    points = {one.node: one.points for one in health if one.points}
+    choice, segment = _choose(request, settings, cluster, fabric, fit, kept.groups, points)
     placement, best = choice.free, choice.best_possible
     preempted = preemptible(request, partition, cluster, time_limit_s)
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
+    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric, slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     environment = environment_of(request, settings, rules, fit.layout.nodes, caller)
     names = tuple(one.name for one in environment.variables)
-    how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
     decided = Plan(
         submission_id=submission_id,
         name=request.name or caller.job_name,
@@ -102,10 +98,10 @@ def decide(
         fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
         on_bad=settings.text("placement.on_bad"),
         health=health,
-        directives=_directives(request, origins, cluster, partition, fit, caller, folder),
+        directives=_directives(request, origins, cluster, partition, fit, caller, folder, segment),
         arguments=way.arguments,
         environment=environment,
-        launch=how,
+        launch=launch_of(request, settings, caller, fit.layout, names),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(
@@ -118,13 +114,39 @@ def decide(
             *kept.notes,
             *remarks.requeues(settings, way),
             *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *remarks.notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
+            *_in_segments(cluster, slurm, fit, placement, segment),
+            *remarks.notes(request, fit, placement, hidden=cluster.nodes.hidden),
         ),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
     )
-    return _in_parts(_on_this_slurm(decided, cluster, fit, settings), cluster)
+    return _in_parts(_on_this_slurm(decided, cluster, slurm, fit, settings), cluster)
+
+
+def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
+    """The partition that the job will go to. Raises UsageError where none or several could be meant."""
+    return choose_partition(spelled(completed(request, settings)[0], cluster), cluster, user=caller.user, groups=caller.groups)
+
+
+def _choose(
+    request: Request,
+    settings: Settings,
+    cluster: Cluster,
+    fabric: Fabric,
+    fit: Eligible,
+    groups: Groups,
+    penalties: Mapping[str, int],
+) -> tuple[Choice, Segment]:
+    """The sets, and the segment that Slurm is asked for: with one, topology/block lets a job lie over more blocks than without."""
+    slurm, version = cluster.topology or fabric, cluster.slurm_version
+    free, objective = settings.text("placement.powered_down") == "free", settings.text("placement.objective")
+    if takes_segments(slurm, version) and (request.segment is not None or groups.leaf > 1):
+        choice = choose(fabric, fit, objective, groups, powered_down_free=free, segmented=True, penalties=penalties)
+        segment = segment_of(request, groups, choice.free or choice.best_possible, slurm, version)
+        if segment.size:
+            return choice, segment
+    return choose(fabric, fit, objective, groups, powered_down_free=free, penalties=penalties), NO_SEGMENT
 
 
 def _impossible(
@@ -148,7 +170,7 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
     **Source:** 22.05.8 and 24.11.5 refuse a job that is larger than each of two trees, whatever is free.
     """
     why, most = remarks.apart(request, fabric, fit, best)
-    optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
+    optional = "topooptional" in parameters(cluster.config, "TopologyParam")
     if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
         fits = f"{as_asked(request, fit.layout, most)} fits; " if most else ""
         raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
@@ -166,10 +188,18 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
     return request, origins
 
 
-def _on_this_slurm(plan: Plan, cluster: Cluster, fit: Eligible, settings: Settings) -> Plan:
+def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Placement | None, segment: Segment) -> tuple[str, ...]:
+    """That a job which topology/block would let wait starts in segments."""
+    if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
+        return ()
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
+
+
+def _on_this_slurm(plan: Plan, cluster: Cluster, slurm: Fabric, fit: Eligible, settings: Settings) -> Plan:
     """With what this version of Slurm means for the job."""
-    version, plugin = cluster.slurm_version, cluster.config.get("TopologyPlugin", "")
-    met = remarks.by_version(version, plugin, plan.request, fit, settings.text("placement.mode"), arranged=plan.launch.arranged)
+    version, segmented = cluster.slurm_version, any(option.name == "segment" for option in plan.directives)
+    met = remarks.by_version(version, plan.request, fit, settings.text("placement.mode"), blocks=in_blocks(slurm), segmented=segmented)
     return replace(plan, slurm_version=version_text(version), by_version=met, warnings=(*remarks.untried(version), *plan.warnings))
 
 
@@ -200,13 +230,15 @@ def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tu
     return (f"{words}{cap}; the program sees the index that you asked for",)
 
 
-def _takes_an_order(cluster: Cluster) -> bool:
-    """Whether this Slurm starts ranks in an order of one's own."""
-    return not ("block" in cluster.config.get("TopologyPlugin", "") and NO_ARBITRARY_IN_BLOCKS.there(cluster.slurm_version))
-
-
 def _directives(
-    request: Request, origins: Mapping[str, str], cluster: Cluster, partition: Partition, fit: Eligible, caller: Caller, folder: str
+    request: Request,
+    origins: Mapping[str, str],
+    cluster: Cluster,
+    partition: Partition,
+    fit: Eligible,
+    caller: Caller,
+    folder: str,
+    segment: Segment,
 ) -> tuple[Option, ...]:
     by_default = "the default partition" if partition.default else "the only partition with GPUs that you may use"
     return directives(
@@ -220,6 +252,7 @@ def _directives(
         memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
         folder=folder,
         work_dir=caller.work_dir,
+        segment=Option("segment", str(segment.size), segment.why) if segment.size else None,
     )
 
 
@@ -232,7 +265,7 @@ def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], 
         user_env=caller.environ,
         site_env=settings.rows("environment.set"),
         extra=request.env,
-        switches={name for name, key in SWITCHES.items() if settings.flag(key)},
+        switches={name for name, key in SWITCHES.items() if settings[key] not in {False, "", NONE}},
     )
 
 

@@ -79,7 +79,7 @@ def launch(world: World, request: Request) -> Launched:
     catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
-        cluster, fabric = see(world, max_age_s=0)
+        cluster, fabric = see(world, request, max_age_s=0)
         decided, script, hidden = decide_on(world, request, cluster, fabric)
         _intend(world, decided, decided.submission_id)
     with _withdrawn_on_failure(world, decided):

@@ -98,8 +98,6 @@ class Launch:
     """srun, torchrun, mpi, accelerate or exec: `templates/node/form-NAME.sh` does it."""
     argv: tuple[str, ...]
     work_dir: str
-    arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 

@@ -24,6 +24,7 @@ def directives(
     memory_mib: int,
     folder: str,
     work_dir: str,
+    segment: Option | None = None,
 ) -> tuple[Option, ...]:
     """The #SBATCH lines, in a fixed order.
 
@@ -56,6 +57,8 @@ def directives(
         options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
     if request.wait_for_leaves:
         options.append(Option("switches", request.wait_for_leaves))
+    if segment is not None:
+        options.append(segment)
     if request.time:
         options.append(Option("time", request.time, origins.get("time", "")))
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
@@ -128,6 +131,8 @@ def hindrance(request: Request, *, listed: bool = True) -> str:
         "hold": "it is held",
         "switches": "your own --switches asks Slurm for the nodes",
         "contiguous": "--contiguous asks Slurm for the nodes",
+        "spread-segments": "--spread-segments asks Slurm for the nodes",
+        "consolidate-segments": "--consolidate-segments asks Slurm for the nodes",
         "nice": "it gives way to other jobs",
     }.items():
         if name in others:

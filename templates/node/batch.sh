@@ -1,11 +1,11 @@
 # batch.sh: the steps of job.sbatch, which reads this file and sets
-#   gl_folder gl_submission gl_work_dir    gl_tasks gl_nodes gl_per_node gl_form    gl_cap_bytes gl_gather_s gl_before_limit_s gl_start_s
+#   gl_folder gl_submission gl_work_dir    gl_tasks gl_nodes gl_per_node gl_order    gl_cap_bytes gl_gather_s gl_before_limit_s gl_start_s
 # All names begin with gl_: a variable that came with the user's environment stays exported, so setting it here would change what the
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
 gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
-gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' gl_gres=--gres=none # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -63,12 +63,16 @@ load_modules() { # NAME…
     rm -f "$gl_attempt/module.said"
 }
 
+# What sbatch left in the environment about the ranks' shape: a step of another shape would contradict it.
+forget_shape() {
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
+        SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
+}
+
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
-# What sbatch left in the environment about the ranks' shape would contradict that.
 each() { # SECONDS COMMAND…
     (
-        unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
-            SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
+        forget_shape
         gl_limit=$1
         shift
         if [ -n "${gl_host_file-}" ]; then
@@ -77,7 +81,7 @@ each() { # SECONDS COMMAND…
         else
             set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 ${gl_gres:+"$gl_gres"} \
             --mpi=none --input=none "$@"
     )
 }
@@ -96,19 +100,36 @@ make_attempt() {
     [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
-order_ranks() { order_nodes; }
-slurm_order() { nodes_as_granted; }
+order_ranks() {
+    order_nodes
+    [ "$gl_order" = planned ] || slurm_order
+}
+
+# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
+slurm_order() {
+    nodes_as_granted
+    name_nodes
+    # shellcheck disable=SC2016 # for the shell over there
+    each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
+    # less of them: a node does not answer, and the next step says which
+    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
+        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
+        spread_ranks
+    else
+        rm -f "$gl_attempt/ordered.part"
+    fi
+}
 
 # Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
 order_nodes() {
     scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_order" = planned ]; then
         sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
-            "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
+            "$gl_leaf_group" "$gl_pod_group" || gl_order=slurm
     fi
-    [ "$gl_form" = planned ] || nodes_as_granted
+    [ "$gl_order" = planned ] || nodes_as_granted
     name_nodes
 }
 
@@ -171,8 +192,13 @@ back_to_queue() { # [here]
 }
 
 nodes_as_granted() {
-    gl_form=slurm
+    gl_order=slurm
     head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
+    spread_ranks
+}
+
+# The host of every rank, as the nodes are ordered.
+spread_ranks() {
     gl_most=$gl_per_node
     [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
     sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
@@ -220,7 +246,8 @@ become_srun() { # [OPTION…] COMMAND…: the step that runs the program
 
 srun_itself() { exec srun "$@"; }
 
-bring() { each "$gl_import_s" "$@"; }
+# With the job's GPUs, unlike other steps beside the ranks: a hook of an image for GPUs fails without any
+bring() { (gl_gres='' && each "$gl_import_s" "$@"); }
 
 # Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
 bring_container() {
@@ -254,12 +281,12 @@ probe() {
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     choose_runtime
     form_ready
-    if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
+    if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
         gl_host_file=$gl_attempt/ordered
         probe
         gl_result=$?
@@ -271,7 +298,7 @@ look_at_nodes() {
     case $gl_result in
     0 | 72 | 73 | 126 | 127) ;;
     *)
-        if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
+        if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
             slurm_order
             name_nodes
             probe
@@ -326,7 +353,7 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
         ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_order" = planned ]; then
         unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
         export SLURM_HOSTFILE="$gl_attempt/hosts"
         become_srun --distribution=arbitrary "$@"
@@ -359,7 +386,7 @@ start() {
 
 audit() { # TRY: what the report compares with the plan
     printf '{"schema": "glaunch.audit/1", "order": "%s", "first": "%s", "master": "%s", "port": %d, "try": %d, "tasks": %d, "nodes": %d, ' \
-        "$gl_form" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
+        "$gl_order" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
     printf '"how": "%s", "log_dir": "%s", "began_s": %d}\n' "$gl_how" "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
 }
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from glaunch import config
 from glaunch.cluster import Cluster
 from glaunch.errors import SlurmError, UsageError
+from glaunch.gateways.allowance import with_accounting
 from glaunch.gateways.capture import Recorded, read_capture, record, replay, taken_at_s, write_capture
-from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster, with_accounting
+from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster
 from glaunch.gateways.mask import Mask
 from glaunch.gateways.process import Completed
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands

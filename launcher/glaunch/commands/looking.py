@@ -47,6 +47,12 @@ def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submi
     return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
 
 
+def rest_of_arrays(submissions: Sequence[Submission], ids: Sequence[str]) -> tuple[Submission, ...]:
+    """Of the arrays that whole jobs of `ids` are parts of: the parts that are not named and not over, so that nobody forgets them."""
+    launches = {one.launch for one in submissions if one.launch and one.job_id in ids}
+    return tuple(one for one in submissions if one.launch in launches and one.job_id and one.job_id not in ids and one.state not in ENDED)
+
+
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
     """The run that a word such as `12_3` means: that array task's last one; without a task the last of all.
 

@@ -55,7 +55,7 @@ def command() -> None:
 @_dir_option
 @click.option("--nodes", type=click.IntRange(1), help=f"How many; {DEFAULT_NODES} unless the shape or the topology says.")
 @click.option("--shape", default="", metavar="TIERS", help="The switches, each number per switch above: 'core:1 spine:2 leaf:4 node:2'.")
-@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf; its nodes are the nodes.")
+@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf or topology.yaml; its nodes are the nodes.")
 @click.option(
     "--gpus", multiple=True, default=("h100:8",), show_default=True, metavar="[NODES=][KIND:]N", help="GPUs of each node; 0 for none."
 )

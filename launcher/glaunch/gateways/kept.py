@@ -6,23 +6,15 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from glaunch.accounting import Accounting
 from glaunch.cluster import Cluster, hidden_nodes
-from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.parsers.slurm_accounting import parse_accounting
 from glaunch.parsers.slurm_answers import read_config, read_nodes, read_partitions, read_reservations
 from glaunch.parsers.slurm_config import parse_version
 
 SCHEMA = "glaunch.kept/1"
-
-ALLOWANCES = 3
-"""So many texts are kept as one answer about accounting."""
-ALONE_S = 300.0
-"""A database that did not answer is not asked again for so long."""
 KEPT = ("config", "partitions", "topology", "version")
 """What may be kept for long: what an administrator writes into files, not what jobs change."""
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
@@ -90,9 +82,9 @@ class Kept:
 
     def forget(self) -> None:
         """Keep nothing of this cluster any more: what was kept cannot be read."""
-        for question in (*KEPT, "nodes", "allowance", "no-allowance"):
+        for path in self._folder.glob(f"*-{self._key}.json.z") if self._key else ():
             with contextlib.suppress(OSError):
-                self._path(question).unlink()
+                path.unlink()
 
     def _path(self, question: str) -> Path:
         return self._folder / f"{question}-{self._key}.json.z"
@@ -146,44 +138,12 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
     return cluster, answers["topology"].text
 
 
-def with_accounting(
-    cluster: Cluster, gateway: SlurmCommands, user: str, now_s: float, kept: Kept | None = None, *, anew: bool = False
-) -> Cluster:
-    """The cluster with what accounting allows this user: asked only where a slurmdbd enforces limits or QOS, or QOS preempt each other.
-
-    No RPC to the controller; kept as long as partitions are. A database that does not answer, or not so that it can be read, is a note and
-    is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
-    """
-    config = cluster.config
-    enforced = set(config.get("AccountingStorageEnforce", "").lower().split(",")) & {"limits", "qos", "safe", "all"}
-    if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
-        return cluster
-    if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
-        return replace(cluster, accounting_note=failed.text)
-    answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
-    try:
-        told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
-        found = _allowed(told, cluster.name) if answer else None
-        if found is None:
-            told, answer = gateway.allowance(user) if answer else told, None
-            qos, users, accounts = told
-            found = parse_accounting(qos, users, accounts, cluster.name)
-    except (SlurmError, ParseError) as failure:
-        note = f"what your account and QOS allow is not known: {failure.message}"
-        if kept and kept.keep_s:
-            kept.put("no-allowance", Answer(note, now_s))
-        return replace(cluster, accounting_note=note)
-    if kept and kept.keep_s and answer is None:
-        kept.put("allowance", Answer("\f".join(told), now_s))
-    return replace(cluster, accounting=found)
-
-
-def _allowed(told: tuple[str, ...], cluster: str) -> Accounting | None:
-    """What a kept answer says of accounting; None where it cannot be read."""
-    if len(told) != ALLOWANCES:
-        return None
-    qos, users, accounts = told
-    try:
-        return parse_accounting(qos, users, accounts, cluster)
-    except ParseError:
-        return None
+def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | None = None) -> str:
+    """Slurm's own text of one topology of a topology.yaml, kept as the default one is. 1 RPC. Raises what SlurmCommands raises."""
+    question = f"topology-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    answer = kept.get(question, now_s, kept.keep_s) if kept and kept.keep_s > 0 else None
+    if answer is None:
+        answer = Answer(gateway.answer("topology", name), now_s)
+        if kept and kept.keep_s > 0:
+            kept.put(question, answer)
+    return answer.text

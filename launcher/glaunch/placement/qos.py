@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from glaunch.accounting import Limits
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.errors import NeverFits
 from glaunch.placement.eligible import Eligible
 from glaunch.placement.layout import as_asked
@@ -53,7 +53,7 @@ def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bound
 
 
 def _enforced(cluster: Cluster) -> frozenset[str]:
-    return frozenset(cluster.config.get("AccountingStorageEnforce", "").lower().split(","))
+    return frozenset(parameters(cluster.config, "AccountingStorageEnforce"))
 
 
 def spelled(request: Request, cluster: Cluster) -> Request:
