@@ -210,7 +210,7 @@ def tasks_in_words(codes: Mapping[int, int]) -> str:
 def fetch_missing(world: World, runs: Sequence[AttemptFolder]) -> None:
     """After the end: over SSH the logs of the hosts that a run's own gather missed."""
     for run in runs:
-        if run.start is not None and not all(has_archive(run.path, host) for host in run.hosts):
+        if run.start is not None and not all(has_archive(run.path, host) for host in run.log_hosts):
             fetch(world, run)
 
 
@@ -272,12 +272,12 @@ def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], N
     settings = settings_of(world, attempt.path.parent)
     limits = LogLimits(archive_bytes=settings.number("logs.max_host_mib") * MIB)
     if attempt.start is None or not settings.flag("ssh.enabled"):
-        return load_bundle(attempt.path, attempt.hosts, limits=limits)
+        return load_bundle(attempt.path, attempt.log_hosts, limits=limits)
     nodes = world.slurm.nodes()
     return collect(
         attempt.path,
-        attempt.hosts,
-        {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
+        attempt.log_hosts,
+        {name: nodes.addresses[nodes.row[name]] for name in attempt.log_hosts if name in nodes.row},
         attempt.start.log_dir,
         settings=ssh_settings(settings, user=user_name(), home=str(home_folder()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
