@@ -22,7 +22,7 @@ from glaunch.report.documents import plan_document, plan_from_document, report_d
 from glaunch.report.html import job_html
 from glaunch.report.job import JobReport, bundle_text, job_text, placement_words
 from glaunch.report.jobs import JobLine, jobs_text
-from glaunch.report.plan import plan_text, read_as, shape
+from glaunch.report.plan import plan_text, read_as, shape, tree
 from glaunch.report.text import columns
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -48,6 +48,16 @@ def test_plan_in_a_terminal(plan: Plan, width: int) -> None:
     text = plan_text(plan, width, now_s=plan.cluster_taken_at_s + 30)
     assert all(columns(line) <= width for line in text.splitlines()), text
     golden(f"plan-{width}.txt", text)
+
+
+def test_the_tree_of_wide_leaves_fits_a_narrow_terminal(plan: Plan) -> None:
+    assert plan.placement is not None
+    nodes = tuple(f"n{number:05}" for number in range(1, 33))
+    order = [OrderRow(node, at, f"leaf{1 + at // 16}", "spine1") for at, node in enumerate(nodes)]
+    lines = tree(dataclasses.replace(plan.placement, nodes=nodes), order, 8, 4096, 60)
+    assert max(columns(line) for line in lines) <= 60, lines
+    assert [line.split()[-1] for line in lines] == ["spine1", "0–127", "n[00001-00016]", "128–255", "n[00017-00032]"]
+    assert len(tree(dataclasses.replace(plan.placement, nodes=nodes), order, 8, 4096, 80)) == 3
 
 
 def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
