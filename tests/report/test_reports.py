@@ -15,12 +15,12 @@ import pytest
 
 from glaunch.diagnosis.finding import Finding
 from glaunch.errors import ParseError
-from glaunch.job import Job
+from glaunch.job import FORGOTTEN, UNTOLD, Job
 from glaunch.placement.placement import Cost, OrderRow
 from glaunch.plan import Plan, RankLayout
 from glaunch.report.documents import plan_document, plan_from_document, report_document
 from glaunch.report.html import job_html
-from glaunch.report.job import JobReport, bundle_text, job_text, placement_words
+from glaunch.report.job import JobReport, bundle_text, headline, job_text, placement_words
 from glaunch.report.jobs import JobLine, jobs_text
 from glaunch.report.plan import plan_text, read_as, shape, tree
 from glaunch.report.text import columns
@@ -69,6 +69,21 @@ def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_report_in_a_terminal(report: JobReport, width: int) -> None:
     golden(f"report-{width}.txt", job_text(report, width))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "said"),
+    [
+        (UNTOLD, None, "job 13 (train) has left no end, and Slurm does not say whether it runs"),
+        (FORGOTTEN, None, "job 13 (train) is over"),
+        (UNTOLD, 0, "job 13 (train) is done, exit code 0"),
+        (UNTOLD, 3, "job 13 (train) failed, exit code 3"),
+    ],
+)
+def test_what_slurm_does_not_tell_is_not_over(queued_report: JobReport, template: str, state: str, code: int | None, said: str) -> None:
+    silent = dataclasses.replace(queued_report, job=Job("13", state), exit_code=code)
+    assert headline(silent) == said
+    assert said in job_html(silent, template)
 
 
 def test_report_of_a_job_that_waits(queued_report: JobReport, template: str) -> None:
