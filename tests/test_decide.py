@@ -175,6 +175,9 @@ def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
     with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
         site.decide(cluster=cluster, tasks=None, nodes=3)
     assert "--mixed takes those with other GPUs too" in refused.value.hint
+    with pytest.raises(NeverFits) as refused:
+        site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True, gpus_per_node="h100:8")
+    assert "--mixed" not in refused.value.hint, "it is there already"
     plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
     assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
     assert (plan.mode, plan.layout.tasks) == ("pin", 12)

@@ -86,7 +86,7 @@ PLANS["software"] = replace(
     launch=replace(
         PLANS["plain"].launch,
         modules=("gcc/12.3", "it's a module"),
-        setup=("source ~/env.sh # mine", "[[ -d /scratch ]] && export DATA='/scratch/a b'"),
+        setup=("# for us", "source ~/env.sh # mine", "[[ -d /scratch ]] && export DATA='/scratch/a b'"),
     ),
 )
 

@@ -10,6 +10,8 @@ OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 """States after which a job does nothing more. **Source:** squeue(1), JOB STATE CODES."""
+FORGOTTEN, UNTOLD = "UNKNOWN", "UNTOLD"
+"""States of ours: of a job that Slurm does not know any more; of one that may well run, since Slurm did not answer."""
 LAUNCH_FAILURE = (0, 53)
 """ExitCode `0:53`: slurmd could not open the batch script's output. **Source:** seen on 22.05 to 26.05."""
 UNSEEN = (73, 0)

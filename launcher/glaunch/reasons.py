@@ -1,6 +1,6 @@
 """Slurm's states and reasons in plain words."""
 
-from glaunch.job import Job
+from glaunch.job import FORGOTTEN, UNTOLD, Job
 from glaunch.units import format_span
 
 REASONS = {
@@ -58,12 +58,13 @@ STATES = {
     "REQUEUED": "is back in the queue",
     "REVOKED": "runs on a sibling cluster",
     "SPECIAL_EXIT": "waits, set aside after a failure",
+    UNTOLD: "has left no end, and Slurm does not say whether it runs",
 }
 
 
 def ended(code: int | None, job: Job | None) -> str:
     """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
-    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", "UNKNOWN"}):
+    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", FORGOTTEN, UNTOLD}):
         return in_words(job)
     if code is None:
         return "over; Slurm has forgotten how"

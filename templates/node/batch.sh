@@ -4,7 +4,7 @@
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
-gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=$(date +%s)
+gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=${gl_began_s:-$(date +%s)}
 gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' gl_gres=--gres=none # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
@@ -15,7 +15,7 @@ stop() {
 }
 
 # A caller may have had no PATH. The shell then has one of its own, which no step sees: it would not find sh.
-export PATH="${PATH:-/usr/local/bin:/usr/bin:/bin}"
+if [ -n "${PATH-}" ]; then export PATH; else export PATH=/usr/local/bin:/usr/bin:/bin; fi
 
 some() { # COUNT ONE MORE
     if [ "$1" -eq 1 ]; then printf '1 %s' "$2"; else printf '%d %s' "$1" "$3"; fi
@@ -231,6 +231,11 @@ finish() {
     gl_code=$?
     trap - EXIT
     trap '' HUP INT TERM USR1 USR2
+    if [ -n "${gl_line-}" ] && [ -z "$gl_told" ]; then # a line of the user's own was running: "exit 0" in it is no end of the job's either
+        set +ef
+        say "setup ended with $gl_code in the line: $gl_line"
+        [ "$gl_code" -ne 0 ] || gl_code=1
+    fi
     for gl_process in $gl_timer $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known

@@ -176,7 +176,7 @@ def test_shared_nodes_need_their_whole_share() -> None:
     assert ask(here, tasks=4, partition=small).nodes == ("n1", "n2", "n3")
     assert ask(here, tasks=8, mem="600G").never == (("with less than 600 GiB of memory", 3),)
     assert ask(here, tasks=8, cpus_per_task=9).never == (("with fewer than 72 CPUs", 3),)
-    assert ask(here, tasks=8, gpus_per_node="a100:8").never == (("without a100, with h100", 3),)
+    assert ask(here, tasks=8, gpus_per_node="a100:8").never == (("with h100 and no a100", 3),)
     assert ask(here, tasks=8, gpus_per_node="9").never == (("with fewer than 9 GPUs", 3),)
 
 

@@ -62,6 +62,20 @@ def test_what_one_job_alone_exceeds_is_refused_with_the_limit(site: Site, limits
     assert site.decide(cluster=unenforced, tasks=24, time="1:00:00").partition == "gpu"
 
 
+def test_what_a_rank_or_a_node_may_take_less_of_is_in_the_hint(site: Site) -> None:
+    for own, qos, hint in (
+        (Limits(per_node={"cpu": 32}), Limits(), "-c 4, or another --account;"),
+        (Limits(), Limits(per_node={"cpu": 32}), "-c 4, or another --qos;"),
+        (Limits(), Limits(per_node={"cpu": 7}), "another --qos;"),
+        (Limits(), Limits(per_job={"cpu": 100}), "-n 8 (1 node), -c 4, or another --qos;"),
+        (Limits(), Limits(per_node={"mem": 1000}), "--mem 1000M, or another --qos;"),
+        (Limits(), Limits(per_job={"mem": 1000}), "--mem 333M, or another --qos;"),
+    ):
+        with pytest.raises(NeverFits) as refused:
+            site.decide(cluster=cluster(Qos("normal", qos), own=own), tasks=24, mem="64G" if "--mem" in hint else None)
+        assert refused.value.hint.startswith(hint)
+
+
 def test_what_is_just_allowed_is_not_refused(site: Site) -> None:
     exact = Limits(
         max_wall_s=3600,

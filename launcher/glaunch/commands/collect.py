@@ -41,7 +41,7 @@ def command(job: str | None, as_json: bool) -> int:
             talk(f"{host.host}: {host.reason}: {host.detail}")
 
     if attempt.end is None:
-        talk(f"job {submission.job_id} runs: {plural(len(attempt.hosts), 'host')} asked over SSH")
+        talk(f"job {submission.job_id} runs: {plural(len(attempt.log_hosts), 'host')} asked over SSH")
 
     bundle = aftermath.fetch(world, attempt, progress)
     if as_json:

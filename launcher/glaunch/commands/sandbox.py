@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from glaunch.commands.words import OneOf
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_gpus
 
@@ -245,7 +246,7 @@ _KINDS = ("cut-link", "slow-link", "stop-slurmd", "power-off", "drain", "fill-di
 
 @command.command(short_help="Break something inside, and mend it.")
 @_dir_option
-@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("kind", type=OneOf(_KINDS))
 @click.argument("nodes", nargs=-1)
 @click.option("--undo", is_flag=True, help="Mend it.")
 @click.option("--rate", default="10mbit", show_default=True, help="slow-link: what it carries.")

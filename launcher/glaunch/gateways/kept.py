@@ -82,9 +82,9 @@ class Kept:
 
     def forget(self) -> None:
         """Keep nothing of this cluster any more: what was kept cannot be read."""
-        for question in (*KEPT, "nodes", "allowance", "no-allowance"):
+        for path in self._folder.glob(f"*-{self._key}.json.z") if self._key else ():
             with contextlib.suppress(OSError):
-                self._path(question).unlink()
+                path.unlink()
 
     def _path(self, question: str) -> Path:
         return self._folder / f"{question}-{self._key}.json.z"

@@ -286,8 +286,8 @@ def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> st
         return f"without {ask.request.constraint}"
     if share.gpus > gpus:
         kind = (asked_gpus(ask.request) or ("", 0))[0]
-        has = nodes.gpu_types[row] or plural(int(nodes.gpus_total[row]), "GPU")
-        return f"without {kind}, with {has}" if kind and not gpus else f"with fewer than {plural(share.gpus, 'GPU')}"
+        has = nodes.gpu_types[row] or (plural(int(nodes.gpus_total[row]), "GPU") if nodes.gpus_total[row] else "CPUs alone")
+        return f"with {has} and no {kind}" if kind and not gpus else f"with fewer than {plural(share.gpus, 'GPU')}"
     if share.cpus > nodes.cpus_total[row]:
         return f"with fewer than {plural(share.cpus, 'CPU')}"
     return f"with less than {format_size(share.memory_mib * MIB)} of memory" if share.memory_mib > nodes.memory_total_mib[row] else ""

@@ -54,7 +54,7 @@ def over_limits(
         return None
     why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
     fits = f"{as_asked(request, layout, have)} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
-    others = "; --mixed takes those with other GPUs too" if OTHER_GPUS in dict(fit.never) and not fit.mixture else ""
+    others = "; --mixed takes those with other GPUs too" if OTHER_GPUS in dict(fit.never) and not request.mixed else ""
     return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + others + force)
 
 

@@ -160,6 +160,8 @@ class _Broken:
     counted: str
     """job, node or minutes: over what the resource is counted."""
     least: bool
+    whose: str
+    """What has other limits: --qos or --account."""
 
 
 _KINDS = (
@@ -187,17 +189,23 @@ def _broken(bounds: Bounds, counts: Mapping[str, Mapping[str, int]]) -> Iterator
                 if resource not in seen and has is not None and (has < value if least else has > value):
                     size = f"{resource}={value}{' minutes' if counted == 'minutes' else ''}"
                     words = f"{owner} {'asks of' if least else 'allows'} {whom} {'at least ' if least else ''}{size} ({key})"
-                    yield _Broken(words, resource, value, has, counted, least)
+                    yield _Broken(words, resource, value, has, counted, least, "--qos" if owner.startswith("QOS ") else "--account")
             seen.update(resource for _, resource, _ in here)
 
 
 def _hint(request: Request, broken: _Broken, fit: Eligible, each: Mapping[str, int]) -> str:
-    """The next thing to type."""
-    layout = fit.layout
+    """The next thing to type: fewer nodes, less of what a rank or a node takes, or whose limits are others."""
+    layout, other = fit.layout, f"another {broken.whose}{_FORCE}"
     per_node = {**each, "node": 1}.get(broken.resource.partition(":")[0], 0)
     if broken.counted == "minutes":
-        return f"a shorter -t, fewer nodes, or another --qos{_FORCE}"
-    if broken.counted == "node" or not per_node:
-        return f"another --qos{_FORCE}"
-    nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
-    return f"{as_asked(request, layout, nodes)} ({plural(nodes, 'node')}), or another --qos{_FORCE}" if nodes else f"another --qos{_FORCE}"
+        return f"a shorter -t, fewer nodes, or {other}"
+    ways = []
+    if broken.counted != "node" and per_node:
+        nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
+        ways += [f"{as_asked(request, layout, nodes)} ({plural(nodes, 'node')})"] if nodes else []
+    ranks, nodes = (layout.tasks_per_node, 1) if broken.counted == "node" else (layout.tasks, layout.nodes)
+    if broken.resource == "cpu" and not broken.least and broken.value >= ranks:
+        ways.append(f"-c {broken.value // ranks}")
+    if broken.resource == "mem" and not broken.least and broken.value >= nodes:
+        ways.append(f"--mem {broken.value // nodes}M")
+    return f"{', '.join(ways)}, or {other}" if ways else other
