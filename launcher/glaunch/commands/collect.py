@@ -24,7 +24,7 @@ Examples:
 def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, launches, the_job
+    from glaunch.commands.looking import chosen_attempt, launches, name_others, the_job, the_jobs
     from glaunch.document import to_document
     from glaunch.errors import UsageError
     from glaunch.logs import HostLogs
@@ -33,7 +33,9 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.units import plural
 
     world = pipeline.open_world()
-    submission = the_job(launches(world), job)
+    submissions = launches(world)
+    submission = the_job(submissions, job)
+    name_others("collect", the_jobs(submissions, job), submission)
     world = world.on(submission.cluster)
     attempt = chosen_attempt(submission, job)
     if attempt is None:

@@ -15,6 +15,7 @@ from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up, find, find_all, slurms_word
 from glaunch.report.jobs import JobLine
+from glaunch.talk import talk
 
 ENDED = frozenset({"over", "refused", "lost"})
 
@@ -45,6 +46,13 @@ def the_job(submissions: Sequence[Submission], word: str | None) -> Submission:
 def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submission, ...]:
     """As `the_job`; of an array that is several submissions all of them, unless the word is a job's id."""
     return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
+
+
+def name_others(verb: str, parts: Sequence[Submission], shown: Submission) -> None:
+    """Of an array that is several submissions one is shown: say so, and what shows the others."""
+    others = [f"glaunch {verb} {part.job_id}" for part in parts if part.id != shown.id]
+    if others:
+        talk(f"this is job {shown.job_id}, tasks {shown.tasks}; the other parts of the array: {', '.join(others)}")
 
 
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
@@ -119,4 +127,6 @@ def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: S
         return f"never ran: {submission.detail}" if submission.detail else "never ran"
     if submission.state == "over" and submission.detail:
         return submission.detail
+    if job is None and any(run.end is not None and run.end.told for run in runs):  # it may have ended with 0, and is not done
+        return "was ended early (cancelled, or its time was over)"
     return ended(max(task_codes(runs, jobs).values(), default=None), job)

@@ -23,14 +23,16 @@ def command(job: str | None, as_json: bool) -> int:
 
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, launches, the_job
+    from glaunch.commands.looking import chosen_attempt, launches, name_others, the_job, the_jobs
     from glaunch.evidence import report_of
     from glaunch.report.documents import report_document
     from glaunch.report.job import job_text
     from glaunch.talk import talk
 
     world = pipeline.open_world()
-    submission = the_job(launches(world), job)
+    submissions = launches(world)
+    submission = the_job(submissions, job)
+    name_others("report", the_jobs(submissions, job), submission)
     world = world.on(submission.cluster)
     attempt = chosen_attempt(submission, job)
     folder = Path(submission.folder)
