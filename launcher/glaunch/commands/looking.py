@@ -83,8 +83,10 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
 
 
 def the_run(world: World, word: str | None, verb: str) -> tuple[World, Submission, AttemptFolder | None]:
-    """(this world on the launch's own cluster, the launch that a word means, its run), and said which `verb` shows the other parts of its
-    array. Raises what `the_job` and `chosen_attempt` do."""
+    """(this world on the launch's own cluster, the launch that a word means, its run). Raises what `the_job` and `chosen_attempt` do.
+
+    Where it is a part of an array, the others are named, and what shows them by this verb.
+    """
     submissions = launches(world)
     submission = the_job(submissions, word)
     name_others(verb, the_jobs(submissions, word), submission)
