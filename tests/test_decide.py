@@ -9,7 +9,7 @@ import pytest
 
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
-from glaunch.decide import decide
+from glaunch.decide import Ground, decide
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
@@ -52,13 +52,8 @@ class Site:
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
-        return decide(
-            *(request, settings, rules, cluster, cluster.topology or self.fabric, caller),
-            submission_id="ab12",
-            folder="/home/ada/j",
-            now_s=1_000_000,
-            failed=self.failed,
-        )
+        fabric = cluster.topology or self.fabric
+        return decide(request, caller, Ground(settings, rules, cluster, fabric, "ab12", "/home/ada/j", 1_000_000, failed=self.failed))
 
 
 @pytest.fixture
@@ -120,9 +115,7 @@ def test_a_time_limit_over_the_partitions_is_refused_also_when_it_is_none(site: 
 def test_percent_signs_in_the_folder_are_no_pattern_of_slurms(site: Site) -> None:
     settings = config.load(home=site.etc, cwd=site.etc, environ={}, etc=site.etc)
     caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
-    plan = decide(
-        Request(("./a.out",), tasks=16), settings, (), CLUSTER, FABRIC, caller, submission_id="ab12", folder="/home/100%j", now_s=1_000_000
-    )
+    plan = decide(Request(("./a.out",), tasks=16), caller, Ground(settings, (), CLUSTER, FABRIC, "ab12", "/home/100%j", 1_000_000))
     assert [value for value, _ in options(plan, "output")] == ["/home/100%%j/batch-%j.log"]
 
 

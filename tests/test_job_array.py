@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plans import GATHERING, load_templates, make_plan
 
+from glaunch.array_parts import after_part, part_of
 from glaunch.errors import UsageError
 from glaunch.job_array import ArrayPart, JobArray, limits_of, parse_array, split
 from glaunch.plan import Option
 from glaunch.request import Request
-from glaunch.sbatch_options import after_part, part_of
 from glaunch.script import render
 
 

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from tests.plans import GATHERING, TEMPLATES, joined, load_templates, make_plan
 
 from glaunch import rundir
+from glaunch.array_parts import part_of
 from glaunch.errors import UsageError
 from glaunch.job_array import parse_array, split
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
 from glaunch.request import Request
-from glaunch.sbatch_options import batch_output, part_of
+from glaunch.sbatch_options import batch_output
 from glaunch.script import render
 from glaunch.tuning import Variable
 
@@ -85,7 +86,7 @@ PLANS["software"] = replace(
     launch=replace(
         PLANS["plain"].launch,
         modules=("gcc/12.3", "it's a module"),
-        setup=("source ~/env.sh # mine", "[[ -d /scratch ]] && export DATA='/scratch/a b'"),
+        setup=("# for us", "source ~/env.sh # mine", "[[ -d /scratch ]] && export DATA='/scratch/a b'"),
     ),
 )
 

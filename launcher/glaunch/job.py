@@ -1,5 +1,6 @@
 """A job as Slurm tells of it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,11 @@ class Job:
     """When it started or, while pending, Slurm's estimate; seconds since the epoch."""
     script: str = ""
     """Path of the batch script as squeue's %o shows it; older Slurms add its arguments (`slurm_versions.SHOWS_SCRIPTS_ALONE`)."""
+
+    @property
+    def whole_id(self) -> str:
+        """`12` of `12`, `12_3` and `12+0`."""
+        return re.split(r"[_+]", self.id)[0]
 
     @property
     def never_ran(self) -> bool:

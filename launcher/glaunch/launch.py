@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch import __version__
+from glaunch.array_parts import after_part, part_of
 from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, DiskError, SlurmError, UsageError
 from glaunch.fabric import Fabric
@@ -26,7 +27,6 @@ from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rundir import create, folder_of_program, warn_local, write_texts
-from glaunch.sbatch_options import after_part, part_of
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk

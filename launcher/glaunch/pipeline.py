@@ -16,7 +16,7 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, stat
 from glaunch.cluster import Cluster
 from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
-from glaunch.decide import network_of, partition_of
+from glaunch.decide import Ground, network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, ParseError, UsageError
 from glaunch.fabric import Fabric, flat_fabric
@@ -218,26 +218,24 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     submission_id = os.urandom(4).hex()
 
     past = () if world.captured else world.submissions()
+    ground = Ground(
+        settings=world.settings,
+        rules=world.rules,
+        cluster=cluster,
+        fabric=fabric,
+        submission_id=submission_id,
+        folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
+        now_s=cluster.taken_at_s,
+        held=held_nodes(past, time.time()),
+        model=world.model,
+        failed=failed_jobs(past, time.time()),
+    )
     anew = False
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
-            decided = decide_all(
-                request,
-                world.settings,
-                world.rules,
-                seen,
-                fabric,
-                caller,
-                programs=[one.program for one in callers[1:]],
-                submission_id=submission_id,
-                folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
-                now_s=cluster.taken_at_s,
-                model=world.model,
-                held=held_nodes(past, time.time()),
-                failed=failed_jobs(past, time.time()),
-            )
-            return without_secrets(decided)
+            programs = [one.program for one in callers[1:]]
+            return without_secrets(decide_all(request, caller, replace(ground, cluster=seen), programs=programs))
         except NeverFits:
             if anew or seen.accounting is None:
                 raise

@@ -136,7 +136,7 @@ class Plan:
     directives: tuple[Option, ...]
     """#SBATCH lines, in order."""
     arguments: tuple[Option, ...]
-    """Given to sbatch beside the script and never written into it: the pin, --no-requeue, --parsable."""
+    """Given to sbatch beside the script and never written into it: the nodes or the switches asked for, --no-requeue, the part before."""
     environment: Environment
     launch: Launch
     fabric_source: str

@@ -1,11 +1,10 @@
 """A request as options of sbatch: which go into the script, and which beside it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from glaunch import __version__
 from glaunch.placement.layout import RankLayout
-from glaunch.plan import Option, Plan
+from glaunch.plan import Option
 from glaunch.request import OF_THE_JOB, Request, asks
 
 SWITCHES = ("exclusive", "requeue")
@@ -86,31 +85,6 @@ def of_component(options: tuple[Option, ...]) -> tuple[Option, ...]:
 def batch_output(folder: str, *, array: bool) -> str:
     """The value of sbatch's --output for a job's folder: one batch log a job, or an array task. **Source:** sbatch(1), filename pattern."""
     return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
-
-
-def part_of(plan: Plan, number: int) -> Plan:
-    """The plan of one submission of an array that is several: a folder, an id and indexes of its own, all else the same."""
-    folder = f"{plan.folder}-{number + 1}" if number else plan.folder
-    values = {"array": plan.parts[number].indexes, "output": batch_output(folder, array=True)}
-    return replace(
-        plan,
-        part=number,
-        submission_id=f"{plan.submission_id}-{number + 1}" if number else plan.submission_id,
-        folder=folder,
-        directives=tuple(replace(option, value=values.get(option.name, option.value)) for option in plan.directives),
-    )
-
-
-def after_part(plan: Plan, job_id: str) -> tuple[Option, ...]:
-    """What the next part is told so that the cap on running tasks holds over all parts: it begins when the one before it is over.
-
-    Alternatives (`?`) cannot be joined with a further condition; the part before it has waited for one of them.
-    """
-    if not plan.parts or "%" not in plan.parts[0].indexes:
-        return ()
-    own = plan.request.dependency or ""
-    waits = f"afterany:{job_id}"
-    return (Option("dependency", f"{own},{waits}" if own and "?" not in own else waits, "at most so many tasks at once, over all parts"),)
 
 
 def hindrance(request: Request, *, listed: bool = True) -> str:

@@ -238,6 +238,8 @@ def _code(line: str) -> str:
     """A line of the user's own shell code, as it is: nothing is quoted, since it is code."""
     if _CONTROL.search(line.replace("\t", " ")):
         raise UsageError(f"setup line {line!r}: a line of a script holds no control characters", hint="one line each")
+    if line == "gl_end":
+        raise UsageError(f"setup line {line!r}: that word ends each line of yours in the script", hint="put a blank before it")
     return line
 
 

@@ -5,13 +5,27 @@
 
 form_ready() { gl_speak=1 gl_own_order=1; } # of the ranks only this one says where it runs; and Slurm need not make the order
 
+# The names of Slurm's variables that a step has in its own way. Not those that hold for both, nor what may be a secret: they go along as they are.
+gl_slurms='
+    function slurms(name) {
+        return name ~ /^(SLURM|SRUN)_[A-Za-z0-9_]*$/ && name !~ /^SLURM_(CONF|JWT)$/ && tolower(name) !~ /token|key|secret|pass|credential|auth/
+    }'
+
 # A step, so that signals and output go their usual ways, but one that takes nothing away from those which the program starts. They must
 # find the job's environment, not that of this step.
 form_start() {
     awk '!($0 in slots) { host[++n] = $0 } { slots[$0]++ } END { for (i = 1; i <= n; i++) print host[i], "slots=" slots[host[i]] }' \
         "$gl_attempt/hosts" >"$gl_attempt/hostfile"
     export GLAUNCH_HOSTFILE="$gl_attempt/hostfile"
-    export -p | grep -v " SLURM_JWT=" | grep -E '^(export|declare -x) (SLURM|SRUN)_' >"$gl_attempt/slurm.env"
+    LC_ALL=C awk "$gl_slurms"'
+        BEGIN {
+            for (name in ENVIRON) {
+                if (!slurms(name)) continue
+                value = ENVIRON[name]
+                gsub(/\047/, "\047\"\047\"\047", value)
+                printf "export %s=\047%s\047\n", name, value
+            }
+        }' >"$gl_attempt/slurm.env"
     unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
     # shellcheck source=/dev/null
     . "$gl_folder/starter.sh"
@@ -25,7 +39,7 @@ form_needs() { :; }
 form_rank() {
     gl_rank=0 gl_local=0
     # shellcheck disable=SC2046 # names, one word each
-    unset $(env | awk -F= '/^(SLURM|SRUN)_[A-Za-z0-9_]*=/ && $1 !~ /^SLURM_(CONF|JWT)$/ && $1 != "SLURMD_NODENAME" { print $1 }')
+    unset $(awk "$gl_slurms"'BEGIN { for (name in ENVIRON) if (slurms(name)) print name }')
     # shellcheck source=/dev/null
     . "$gl_attempt/slurm.env"
 }

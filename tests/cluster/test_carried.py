@@ -139,13 +139,19 @@ def test_modules_are_loaded_before_any_rank_and_one_that_is_not_there_stops_the_
 def test_lines_of_ones_own_are_bash_and_reach_every_rank(ada: User) -> None:
     ada.write("toolbin/mytool", TOOL)
     ada.write("env.sh", "export PATH=$PATH:~/toolbin ADDED='it is \"so\"'\n", 0o644)
-    lines = ["--setup", "source env.sh # mine", "--setup", "[[ $ADDED == it* ]] && names=(a b) && ulimit -n 999"]
+    ada.write("names.sh", "start() { :; }\nfinish() { :; }\nalias srun=false\nIFS=:\n", 0o644)  # as others use these words
+    lines = ["--setup", "# for us", "--setup", "source names.sh"]
+    lines += ["--setup", "source env.sh # mine", "--setup", "[[ $ADDED == it* ]] && names=(a b) && ulimit -n 999"]
     done = ada.glaunch("-n", "2", "-N", "2", *lines, "mytool")
     assert done.code == 0, done.stderr
     assert '0: tool of , , it is "so", 999' in done.stdout
     done = ada.glaunch("-n", "2", "-N", "2", "--setup", "source nothing.sh", "mytool")
     assert done.code == 1, done.stderr
     assert "setup ended with 1 in the line: source nothing.sh" in done.stderr + done.stdout
+    for line, code in [("if true; then", 2), ("exit 0", 1)]:
+        done = ada.glaunch("-n", "2", "-N", "2", "--setup", line, "mytool")
+        assert done.code == code, done.stderr
+        assert f"in the line: {line}" in done.stderr + done.stdout
 
 
 def test_an_active_venv_goes_along_also_without_the_environment(ada: User) -> None:

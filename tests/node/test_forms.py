@@ -34,6 +34,7 @@ i=0
 hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \\n'; }
 for word in "$@"; do echo "word $i $(hex "$word")."; i=$((i + 1)); done
 echo "env $(hex "$HOSTILE")."
+echo "env $(hex "$SLURM_HOSTILE")."
 place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
 echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
 [ "${RANK:-3}" = 3 ] || exit 0
@@ -115,7 +116,7 @@ def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
 
 @pytest.mark.parametrize("name", some(*FORMS))
 def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str) -> None:
-    variables = [Variable("HOSTILE", "\n".join(HOSTILE), "--env", "asked for", "")]
+    variables = [Variable(name, "\n".join(HOSTILE), "--env", "asked for", "") for name in ("HOSTILE", "SLURM_HOSTILE")]
     folder = make(
         jobs,
         name,
@@ -144,7 +145,7 @@ def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str)
         who = f"who {rank}/5 {local}/{local_size} {rank // 2} {host} {hosts[0]} {whole} 0"
         if once:
             who = f"who / /  {host} {hosts[0]} {whole} 0"
-        assert lines_of(run)[rank] == [*words, value, who]
+        assert lines_of(run)[rank] == [*words, value, value, who]
     assert json.loads((run.path / "audit.json").read_text())["how"] == FORMS[name][1]
 
 

@@ -17,7 +17,7 @@ Examples:
 def command(jobs: tuple[str, ...]) -> int:
     from glaunch import pipeline
     from glaunch.commands.looking import launches, rest_of_arrays, the_jobs
-    from glaunch.recover import slurms_word
+    from glaunch.meant import slurms_word
     from glaunch.talk import talk
 
     world = pipeline.open_world()

@@ -24,7 +24,7 @@ Examples:
 def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, launches, the_job
+    from glaunch.commands.looking import the_run
     from glaunch.document import to_document
     from glaunch.errors import UsageError
     from glaunch.logs import HostLogs
@@ -32,10 +32,7 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.talk import talk
     from glaunch.units import plural
 
-    world = pipeline.open_world()
-    submission = the_job(launches(world), job)
-    world = world.on(submission.cluster)
-    attempt = chosen_attempt(submission, job)
+    world, submission, attempt = the_run(pipeline.open_world(), job)
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 

@@ -11,9 +11,10 @@ from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job, whole
+from glaunch.meant import find, find_all, slurms_word
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
-from glaunch.recover import catch_up, find, find_all, slurms_word
+from glaunch.recover import catch_up
 from glaunch.report.jobs import JobLine
 
 ENDED = frozenset({"over", "refused", "lost"})
@@ -73,6 +74,12 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
     return found[-1] if found else None
 
 
+def the_run(world: World, word: str | None) -> tuple[World, Submission, AttemptFolder | None]:
+    """(this world on the launch's own cluster, the launch that a word means, its run). Raises what `the_job` and `chosen_attempt` do."""
+    submission = the_job(launches(world), word)
+    return world.on(submission.cluster), submission, chosen_attempt(submission, word)
+
+
 def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine, ...]:
     """One row a launch; Slurm is asked once, about those that are not over, and accounting once about those it has forgotten.
 
@@ -102,7 +109,7 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     """The rows of each job, of an array one a task."""
     found: dict[str, list[Job]] = {}
     for job in jobs:
-        found.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
+        found.setdefault(job.whole_id, []).append(job)
     return {job_id: list(whole(rows)) for job_id, rows in found.items()}
 
 

@@ -30,25 +30,24 @@ def with_accounting(
     if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
         return replace(cluster, accounting_note=failed.text)
     answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
+    found, told = _kept_one(answer, cluster.name), None
     try:
-        told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
-        found = _allowed(told, cluster.name) if answer else None
         if found is None:
-            told, answer = gateway.allowance(user) if answer else told, None
-            qos, users, accounts = told
+            qos, users, accounts = told = gateway.allowance(user)
             found = parse_accounting(qos, users, accounts, cluster.name)
     except (SlurmError, ParseError) as failure:
         note = f"what your account and QOS allow is not known: {failure.message}"
         if kept and kept.keep_s:
             kept.put("no-allowance", Answer(note, now_s))
         return replace(cluster, accounting_note=note)
-    if kept and kept.keep_s and answer is None:
+    if kept and kept.keep_s and told:
         kept.put("allowance", Answer("\f".join(told), now_s))
     return replace(cluster, accounting=found)
 
 
-def _allowed(told: tuple[str, ...], cluster: str) -> Accounting | None:
-    """What a kept answer says of accounting; None where it cannot be read."""
+def _kept_one(answer: Answer | None, cluster: str) -> Accounting | None:
+    """What a kept answer says of accounting; None where there is none, or it cannot be read."""
+    told = answer.text.split("\f") if answer else []
     if len(told) != ANSWERS:
         return None
     qos, users, accounts = told

@@ -32,7 +32,7 @@ def bounds_of(request: Request, cluster: Cluster, partition: Partition) -> Bound
     """The limits of a request: the partition's own QOS goes before the job's (after it, where that has OverPartQOS), then the association
     together with what the accounts above it allow all of theirs.
 
-    None where accounting is not known or does not enforce limits.
+    No tier where accounting is not known or does not enforce limits.
     **Source:** slurm.conf(5), AccountingStorageEnforce; the "Resource Limits" page of Slurm, "Hierarchy"; sacctmgr(1), QOS flags.
     """
     known = cluster.accounting
