@@ -6,13 +6,17 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.test_decide import CLUSTER, GPU, Site
+from tests.test_decide import BLOCKS, CLUSTER, GPU, NODES, Site
 
 from glaunch.asking import parse_wait, wait_words
 from glaunch.cluster import Cluster
 from glaunch.errors import ConfigError, UsageError
+from glaunch.fabric import Fabric, flat_fabric
+from glaunch.hostlist import expand
 from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.plan import Plan
+from glaunch.segments import list_refused
 
 
 @pytest.fixture
@@ -20,9 +24,9 @@ def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def at(version: tuple[int, ...], plugin: str = "topology/tree", **config: str) -> Cluster:
+def at(version: tuple[int, ...], topology: Fabric | None = None, **config: str) -> Cluster:
     """The small cluster (two leaves of two nodes of 8 GPUs) under another Slurm."""
-    return replace(CLUSTER, slurm_version=version, config=MappingProxyType({"TopologyPlugin": plugin, **config}))
+    return replace(CLUSTER, slurm_version=version, topology=topology, config=MappingProxyType(config))
 
 
 def asked(plan: Plan) -> Mapping[str, str | None]:
@@ -54,31 +58,82 @@ def test_a_heavier_node_is_no_spare(site: Site) -> None:
     assert asked(site.decide(cluster=heavy, tasks=8))["nodelist"] == "n001"
 
 
+def test_before_2302_prefer_asks_for_leaf_switches_where_slurm_knows_any(site: Site) -> None:
+    site.says("placement.mode: prefer\n")
+    plan = site.decide(cluster=at((22, 5, 8)))
+    assert (plan.mode, asked(plan), plan.listed) == ("prefer", {"switches": "1"}, ())
+    assert "which Slurm takes from 23.02 on (here 22.05.8)" in plan.mode_why
+    flat = site.decide(cluster=at((22, 5, 8), flat_fabric(NODES.names)))
+    assert (flat.mode, flat.arguments) == ("order", ())
+    assert "without topology/tree no number of switches" in flat.mode_why
+
+
+V24, V26 = (24, 11, 5), (26, 5, 5)
+
+
 @pytest.mark.parametrize(
-    ("version", "plugin", "arguments", "says"),
+    ("version", "mode", "words", "took", "listed", "segment", "says"),
     [
-        ((22, 5, 8), "topology/tree", {"switches": "1"}, "which Slurm takes from 23.02 on (here 22.05.8)"),
-        ((22, 5, 8), "topology/none", {}, "without topology/tree no number of switches"),
-        ((24, 5, 0), "topology/block", {"segment": "2"}, "in segments of 2 nodes, each in one block"),
-        ((23, 11, 0), "topology/block", {}, "--segment only from 24.05 on (here 23.11.0)"),
+        (V24, "auto", {}, "pin", "n[001-002]", None, "pinned if it starts"),
+        (V24, "auto", {"tasks": 24}, "pin", "n[001-003]", None, "pinned if it starts"),
+        (V24, "prefer", {"tasks": 8}, "prefer", "n[001-002]", None, "1 spare node on the same leaves, if"),
+        (V24, "auto", {"segment": 2}, "pin", "n[001-002]", "2", "in segments of 2 nodes, each in one block"),
+        (
+            V24,
+            "auto",
+            {"tasks": 32, "segment": 2},
+            "order",
+            None,
+            "2",
+            "beside --segment this Slurm takes no list of nodes (25.11 and later do; here 24.11.5)",
+        ),
+        (V26, "auto", {"tasks": 32, "segment": 2}, "pin", "n[001-004]", "2", "in segments of 2 nodes"),
+        (V24, "prefer", {"tasks": 24, "segment": 1}, "prefer", "n[001-004]", "1", "in segments of 1 node"),
+        (V26, "auto", {"tasks": 32, "tp": 16}, "pin", "n[001-004]", "2", "in segments of 2 nodes"),
+        (V24, "auto", {"tasks": 32, "tp": 16}, "order", None, "2", "in segments of 2 nodes"),
+        (V24, "auto", {"tasks": 24, "tp": 24}, "pin", "n[001,003-004]", None, "pinned if it starts"),
+        ((23, 11, 0), "auto", {"tasks": 32, "segment": 2}, "pin", "n[001-004]", None, "pinned if it starts"),
     ],
 )
-def test_prefer_becomes_what_this_slurm_takes_and_says_why(
-    site: Site, version: tuple[int, ...], plugin: str, arguments: Mapping[str, str], says: str
+def test_under_blocks_a_list_is_sent_only_where_slurm_takes_it(
+    site: Site,
+    version: tuple[int, ...],
+    mode: str,
+    words: dict[str, object],
+    took: str,
+    listed: str | None,
+    segment: str | None,
+    says: str,
 ) -> None:
-    site.says("placement.mode: prefer\n")
-    plan = site.decide(cluster=at(version, plugin))
-    assert asked(plan) == arguments
-    assert plan.mode == ("prefer" if arguments else "order")
+    site.says(f"placement.mode: {mode}\n")
+    plan = site.decide(cluster=at(version, BLOCKS), **words)
+    assert (plan.mode, asked(plan).get("nodelist")) == (took, listed)
+    assert [option.value for option in plan.directives if option.name == "segment"] == ([segment] if segment else [])
     assert says in plan.mode_why
-    assert plan.listed == ()
 
 
-def test_no_segment_of_one_node(site: Site) -> None:
-    site.says("placement.mode: prefer\n")
-    plan = site.decide(cluster=at((24, 5, 0), "topology/block"), tasks=24)
-    assert (plan.mode, asked(plan)) == ("order", {})
-    assert "no segment of two nodes or more fits" in plan.mode_why
+def test_the_topology_counts_and_not_what_the_plugin_is_called(site: Site) -> None:
+    """With a topology.yaml Slurm 26.05 prints the TopologyPlugin of slurm.conf, whatever the partition is placed by."""
+    plan = site.decide(cluster=at(V26, BLOCKS, TopologyPlugin="topology/flat"), tasks=32, segment=2)
+    assert [option.value for option in plan.directives if option.name == "segment"] == ["2"]
+    assert not [option for option in site.decide(cluster=at(V26), tasks=32, segment=2).directives if option.name == "segment"]
+
+
+def test_a_saved_tree_does_not_hide_that_slurm_places_by_blocks() -> None:
+    slurm = parse_topology_conf("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4\n", where="topology.conf")
+    assert list_refused(slurm, expand("n[1-4]"), (), 0, V24) == ""
+    assert list_refused(slurm, expand("n[3-6]"), (), 0, V24) == "topology/block takes no list of nodes across these blocks"
+    assert list_refused(slurm, expand("n[1-3,5-7]"), (), 2, V26) == "the best free set has no whole segments of 2 nodes"
+    assert "in no block" in list_refused(slurm, ("n1", "n9"), (), 0, V24)
+    unsized = parse_topology_conf("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", where="topology.conf")
+    assert list_refused(unsized, expand("n[1-4]"), (), 0, (23, 11)) == ""
+    assert list_refused(unsized, expand("n[1-6]"), (), 0, (23, 11)) != ""
+
+
+@pytest.mark.parametrize("option", ["spread-segments", "consolidate-segments"])
+def test_how_segments_are_spread_is_slurms_where_the_user_says_so(site: Site, option: str) -> None:
+    plan = site.decide(cluster=at(V26, BLOCKS), tasks=32, segment=2, sbatch=((option, None),))
+    assert (plan.mode, plan.mode_why) == ("order", f"--{option} asks Slurm for the nodes")
 
 
 def test_auto_stays_pin_or_order_and_the_site_caps_each_way(site: Site) -> None:

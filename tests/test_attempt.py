@@ -82,3 +82,15 @@ def test_batch_logs_of_a_job_and_of_a_task(tmp_path: Path) -> None:
         ("14", 2): ["batch-14_2.log"],
         ("",): [],
     }
+
+
+def test_where_logs_are_looked_for(tmp_path: Path) -> None:
+    path = leave_run(tmp_path, "12.0.0")
+    (path / "ordered").write_text("n2\nn1\nn3\n")
+    (run,) = attempts(tmp_path)
+    assert list(run.log_hosts) == list(run.hosts) == ["n2", "n1", "n3"]
+    (path / "hostfile").write_text("n2 slots=8\nn1 slots=8\nn3 slots=8\n")
+    assert list(run.log_hosts) == ["n2"], "the program ran there alone"
+    (path / "logs").mkdir(exist_ok=True)
+    (path / "logs" / "n3.tar.gz").write_bytes(b"x")
+    assert list(run.log_hosts) == ["n2", "n3"], "what it started elsewhere has logs"

@@ -15,6 +15,7 @@ from glaunch.cli import glaunch
 from glaunch.cluster import Cluster
 from glaunch.commands.options import LaunchCommand, launch_options, request_from
 from glaunch.components import decide_all
+from glaunch.decide import Ground
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.job import Job, whole
 from glaunch.parsers.slurm_nodes import parse_nodes
@@ -48,18 +49,8 @@ def decide(tmp_path: Path) -> Decide:
     def decided(*components: Request, cluster: Cluster = TWO, options: config.Options | None = None) -> Plan:
         first, *others = components
         chosen = config.load(home=tmp_path, cwd=tmp_path, environ={}, etc=tmp_path, options=options) if options else settings
-        return decide_all(
-            replace(first, components=tuple(others)),
-            chosen,
-            config.load_rules(),
-            cluster,
-            FABRIC,
-            caller,
-            programs=[one.command for one in others],
-            submission_id="ab12",
-            folder="/home/ada/j",
-            now_s=1_000_000,
-        )
+        ground = Ground(chosen, config.load_rules(), cluster, FABRIC, "ab12", "/home/ada/j", 1_000_000)
+        return decide_all(replace(first, components=tuple(others)), caller, ground, programs=[one.command for one in others])
 
     return decided
 

@@ -118,12 +118,12 @@ def test_no_container_where_none_is_named(tmp_path: Path) -> None:
 def test_the_line_adds_to_what_the_settings_name_unless_the_site_keeps_it(tmp_path: Path) -> None:
     request = Request(("train.py",), modules=("mine",), setup=("source b",))
     site = "launch.modules: [gcc]\nlaunch.setup: [source a]\n"
-    launch = launch_of(request, settings_of(tmp_path, site), CALLER, LAYOUT, (), arranged=True)
+    launch = launch_of(request, settings_of(tmp_path, site), CALLER, LAYOUT, ())
     assert (launch.modules, launch.setup) == (("gcc", "mine"), ("source a", "source b"))
     with pytest.raises(ConfigError, match="is set by the site alone: Ask us"):
-        launch_of(request, settings_of(tmp_path, site + "protect: {launch.setup: Ask us}\n"), CALLER, LAYOUT, (), arranged=True)
+        launch_of(request, settings_of(tmp_path, site + "protect: {launch.setup: Ask us}\n"), CALLER, LAYOUT, ())
     with pytest.raises(UsageError, match="a value of one line"):
-        launch_of(Request(("x",), setup=("a\nb",)), settings_of(tmp_path), CALLER, LAYOUT, (), arranged=True)
+        launch_of(Request(("x",), setup=("a\nb",)), settings_of(tmp_path), CALLER, LAYOUT, ())
 
 
 # --- The words that reach the runtimes.
@@ -153,15 +153,17 @@ until case $1 in *.sif | *.sqsh) true ;; *) false ;; esac do shift; done
 shift
 exec "$@"
 """
+OWN = "$name $file $prefix $runtime $did $host $folder"
+"""Names that a user's environment may have too: a shell that sets one changes what the program sees."""
 DEBUG = Variable("NCCL_DEBUG", "WARN", "R64", "say what went wrong, and nothing else", "NCCL guide, NCCL_DEBUG")
 TOKEN = Variable("HF_TOKEN", "(not shown)", "--env", "asked for with --env", "", withheld=True)
 
 
 def plan_of(base: Path, found: str, image: str, form: str = "srun") -> Plan:
     site = f"container: {{image: '{image}', mounts: [/scratch, '/data:/in:ro'], env: [CUDA_HOME], node_dir: {base}}}\n"
-    caller = replace(CALLER, work_dir=str(base), program=("sh", "-c", 'echo "$HF_TOKEN $NCCL_DEBUG ${gl_enter-} $(pwd)"'))
+    caller = replace(CALLER, work_dir=str(base), program=("sh", "-c", f'echo "$HF_TOKEN $NCCL_DEBUG ${{gl_enter-}} $(pwd)"; echo {OWN}'))
     settings = settings_of(base, site + f"container.runtime: {found}\ncontainer.options: [--extra=1]\nlaunch.form: {form}\n")
-    launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"), arranged=True)
+    launch = launch_of(Request(("sh",)), settings, caller, LAYOUT, ("NCCL_DEBUG", "HF_TOKEN"))
     plan = make_plan(str(base / "job"), caller.program, nodes=1, per_node=1, variables=(DEBUG, TOKEN), work_dir=str(base))
     return replace(plan, launch=launch)
 
@@ -188,12 +190,12 @@ def test_the_words_that_reach_srun_and_the_runtime(name: str, found: str, image:
     rundir.create(base / "job", {"schema": "glaunch.intent/1"})
     rundir.write_texts(base / "job", texts)
     env = {"PATH": f"{base / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001", "SLURMD_NODENAME": "n001"}
-    env |= {"NOTED": str(base / "noted"), "FOUND": found, "HF_TOKEN": "s3cret"}
+    env |= {"NOTED": str(base / "noted"), "FOUND": found, "HF_TOKEN": "s3cret"} | dict.fromkeys(OWN.replace("$", "").split(), "mine")
     done = subprocess.run(["sh", base / "job" / "job.sbatch"], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "comes onto 1 node, by " in done.stderr
     said = (base / "job" / "7.0.0" / "out" / "n001.log").read_text()
-    assert said == f"s3cret WARN  {base}\n"
+    assert said == f"s3cret WARN  {base}\nmine mine mine mine mine mine mine\n"
     noted = (base / "noted").read_text()
     assert "s3cret" not in noted + "".join(text for _, text in texts)
     assert list(base.glob("glaunch.*")) == []  # neither an image nor a log folder is left on the node

@@ -9,7 +9,7 @@ import pytest
 
 from glaunch import __version__, config
 from glaunch.cluster import Cluster, Partition
-from glaunch.decide import decide
+from glaunch.decide import Ground, decide
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, synthetic
 from glaunch.parsers.slurm_nodes import parse_nodes
@@ -28,6 +28,7 @@ NODES = parse_nodes(
 )
 GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
 CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
+BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
 
 
 class Site:
@@ -51,13 +52,8 @@ class Site:
         request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
-        return decide(
-            *(request, settings, rules, cluster, self.fabric, caller),
-            submission_id="ab12",
-            folder="/home/ada/j",
-            now_s=1_000_000,
-            failed=self.failed,
-        )
+        fabric = cluster.topology or self.fabric
+        return decide(request, caller, Ground(settings, rules, cluster, fabric, "ab12", "/home/ada/j", 1_000_000, failed=self.failed))
 
 
 @pytest.fixture
@@ -119,18 +115,8 @@ def test_a_time_limit_over_the_partitions_is_refused_also_when_it_is_none(site: 
 def test_percent_signs_in_the_folder_are_no_pattern_of_slurms(site: Site) -> None:
     settings = config.load(home=site.etc, cwd=site.etc, environ={}, etc=site.etc)
     caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
-    plan = decide(
-        Request(("./a.out",), tasks=16), settings, (), CLUSTER, FABRIC, caller, submission_id="ab12", folder="/home/100%j", now_s=1_000_000
-    )
+    plan = decide(Request(("./a.out",), tasks=16), caller, Ground(settings, (), CLUSTER, FABRIC, "ab12", "/home/100%j", 1_000_000))
     assert [value for value, _ in options(plan, "output")] == ["/home/100%%j/batch-%j.log"]
-
-
-def test_where_slurm_takes_no_order_plan_and_script_say_so(site: Site) -> None:
-    block = replace(CLUSTER, slurm_version=(26, 5, 0), config=MappingProxyType({"TopologyPlugin": "topology/block"}))
-    plan = site.decide(cluster=block)
-    assert not plan.launch.arranged
-    assert [note for note in plan.notes if "topology/block" in note and "Slurm's own" in note]
-    assert site.decide().launch.arranged
 
 
 def test_slurm_is_told_whose_script_it_is_where_nobody_else_says_anything(site: Site) -> None:
@@ -189,6 +175,9 @@ def test_a_mixed_job_asks_for_no_type_and_is_warned(site: Site) -> None:
     with pytest.raises(NeverFits, match="has 2 such nodes") as refused:
         site.decide(cluster=cluster, tasks=None, nodes=3)
     assert "--mixed takes those with other GPUs too" in refused.value.hint
+    with pytest.raises(NeverFits) as refused:
+        site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True, gpus_per_node="h100:8")
+    assert "--mixed" not in refused.value.hint, "it is there already"
     plan = site.decide(cluster=cluster, tasks=None, nodes=3, mixed=True)
     assert [value for value, _ in options(plan, "gres")] == ["gpu:4"]
     assert (plan.mode, plan.layout.tasks) == ("pin", 12)
@@ -209,18 +198,21 @@ def spans(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("version", "plugin", "shown"),
+    ("version", "topology", "shown"),
     [
-        ((22, 5, 8), "topology/tree", ["20.11", "22.05, before 23.11", "not before 23.02"]),
-        ((24, 11, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11"]),
-        ((26, 5, 5), "topology/tree", ["20.11", "23.02", "23.11", "24.11", "26.05"]),
-        ((23, 11, 0), "topology/block", ["20.11", "23.11", "not before 24.05"]),
-        ((26, 5, 5), "topology/block", ["20.11", "24.05", "24.11", "25.11", "26.05"]),
+        ((22, 5, 8), None, ["20.11", "22.05, before 23.11", "not before 23.02"]),
+        ((24, 11, 5), None, ["20.11", "23.02", "23.11", "24.11"]),
+        ((26, 5, 5), None, ["20.11", "23.02", "23.11", "24.11", "26.05"]),
+        ((23, 11, 0), BLOCKS, ["20.11", "23.02", "23.11", "not before 24.05"]),
+        ((24, 11, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "not before 25.11"]),
+        ((26, 5, 5), BLOCKS, ["20.11", "23.02", "23.11", "24.05", "24.11", "25.11", "25.11", "26.05"]),
     ],
 )
-def test_the_plan_knows_which_changes_of_slurm_it_meets(site: Site, version: tuple[int, ...], plugin: str, shown: list[str]) -> None:
+def test_the_plan_knows_which_changes_of_slurm_it_meets(
+    site: Site, version: tuple[int, ...], topology: Fabric | None, shown: list[str]
+) -> None:
     site.says("placement.mode: prefer\n")
-    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, config=MappingProxyType({"TopologyPlugin": plugin})))
+    plan = site.decide(cluster=replace(CLUSTER, slurm_version=version, topology=topology), segment=2 if topology else None)
     assert spans(plan) == shown
     assert not [warning for warning in plan.warnings if "is newer" in warning]
     assert versions_text(plan).splitlines()[0] == f"  Slurm {plan.slurm_version}: what its version means for this job"
@@ -254,6 +246,10 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
     with pytest.raises(NeverFits, match="no island has 3 such nodes") as refused:
         site.decide(tasks=24)
     assert refused.value.hint == "-n 16 fits; to let Slurm say no itself: --force"
+    for tasks, hint in ((None, "-N 2 fits"), (24, "-N 2 -n 16 fits")):  # in the options of the line
+        with pytest.raises(NeverFits) as refused:
+            site.decide(tasks=tasks, nodes=3)
+        assert refused.value.hint.startswith(hint)
     assert site.decide(tasks=24, force=True).placement is None
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
     assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
@@ -262,3 +258,14 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
     with pytest.raises(NeverFits, match="topology/block keeps a job of 2 nodes in one block of the size that holds it") as blocks:
         site.decide(tasks=16, exclude="n001,n003")
     assert blocks.value.hint.startswith("-n 8 fits")
+
+
+def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
+    for words, said in (
+        ({"time": "5x"}, "-t '5x' is no time"),
+        ({"wait_for_leaves": "2@x"}, "--wait-for-leaves '2@x': 'x' is no time"),
+        ({"mem": "9Q"}, "--mem '9Q' is no memory size"),
+    ):
+        with pytest.raises(UsageError) as refused:
+            site.decide(**words)  # type: ignore[arg-type]
+        assert refused.value.message == said

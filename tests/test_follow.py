@@ -141,6 +141,17 @@ class Watched:
 RUNNING, DONE = Job("12", "RUNNING"), Job("12", "COMPLETED")
 
 
+@pytest.mark.parametrize("folder_seen_s", [1, 5])
+def test_that_it_runs_is_said_once_by_whom_sees_it_first(tmp_path: Path, clock: Clock, folder_seen_s: int) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(folder_seen_s, lambda: watched.begin("12.0.0"))
+    clock.at(40, lambda: slurm.says(DONE))
+    clock.at(40, lambda: watched.end("12.0.0", 0))
+    watched.follower.run()
+    assert watched.said == ["job 12 runs"]
+
+
 def test_the_end_is_seen_at_once_and_a_running_job_is_hardly_asked_about(tmp_path: Path, clock: Clock) -> None:
     slurm = Slurm(RUNNING)
     watched = Watched(tmp_path, slurm)

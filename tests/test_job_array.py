@@ -1,17 +1,19 @@
 """An array and its parts: each task is in one part once, under an index that Slurm takes."""
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.plans import GATHERING, load_templates, make_plan
 
+from glaunch.array_parts import after_part, part_of
 from glaunch.errors import UsageError
 from glaunch.job_array import ArrayPart, JobArray, limits_of, parse_array, split
 from glaunch.plan import Option
 from glaunch.request import Request
-from glaunch.sbatch_options import after_part, part_of
 from glaunch.script import render
 
 
@@ -68,6 +70,7 @@ def test_what_is_no_array_is_refused_with_an_example() -> None:
 
 def test_the_limits_are_read_from_slurms_configuration() -> None:
     assert limits_of({"MaxArraySize": "1001", "SchedulerParameters": "defer,max_array_tasks=500"}) == (1001, 500)
+    assert limits_of({"SchedulerParameters": "Max_Array_Tasks=5, max_array_tasks=500,"}) == (None, 5), "Slurm takes the first"
     assert limits_of({"SchedulerParameters": "(null)"}) == (None, None)
     assert split(JobArray((range(5000),)), None) == ()
 
@@ -84,6 +87,18 @@ def test_a_part_has_its_own_folder_and_indexes_and_its_program_sees_the_array_th
     assert after_part(whole, "12")[0].value == "afterok:7,afterany:12"
     assert after_part(replace(whole, request=replace(request, dependency="afterok:7?afterok:8")), "12")[0].value == "afterany:12"
     program = render(last, load_templates(), version="1.2.3", gathering=GATHERING)["command.sh"]
-    assert "export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + 20))" in program
+    assert "export SLURM_ARRAY_TASK_ID=$((gl_index + 20))" in program
     assert "SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=24 SLURM_ARRAY_TASK_COUNT=25 SLURM_ARRAY_TASK_STEP=1" in program
     assert "SLURM_ARRAY" not in render(plan, load_templates(), version="1.2.3", gathering=GATHERING)["command.sh"]
+
+
+def test_a_launcher_of_ranks_and_its_ranks_both_read_the_program_and_the_index_is_raised_once(tmp_path: Path) -> None:
+    plan = make_plan("/home/ada/jobs/try-sub-1", ("./a.out",), more=(Option("array", "0-24"),))
+    whole = replace(plan, request=Request(("./a.out",), array="0-24"), parts=split(parse_array("0-24"), 11))
+    program = render(part_of(whole, 2), load_templates(), version="1.2.3", gathering=GATHERING)["command.sh"]
+    (tmp_path / "command.sh").write_text(program)
+    read = f"gl_attempt=/j/12.3.1-2; . {tmp_path}/command.sh"
+    line = f"{read}; sh -c '{read}; echo $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT'"
+    environ = {"PATH": "/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5"}
+    done = subprocess.run(["sh", "-euc", line], env=environ, capture_output=True, text=True, check=True, timeout=20)
+    assert done.stdout == "23 25\n"

@@ -15,7 +15,7 @@ from tests.plans import GATHERING, load_templates
 from tests.test_decide import CLUSTER, FABRIC
 
 from glaunch import config
-from glaunch.decide import decide
+from glaunch.decide import Ground, decide
 from glaunch.errors import UsageError
 from glaunch.plan import Plan
 from glaunch.report.plan import started_by
@@ -45,9 +45,7 @@ def plan_of(
     if version == BLOCK:
         cluster = replace(cluster, config=MappingProxyType({"TopologyPlugin": "topology/block"}))
     rules = config.load_rules()
-    return decide(
-        request, settings, rules, cluster, FABRIC, caller, submission_id="ab12", folder="/home/ada/jobs/train-ab12", now_s=1_000_000
-    )
+    return decide(request, caller, Ground(settings, rules, cluster, FABRIC, "ab12", "/home/ada/jobs/train-ab12", 1_000_000))
 
 
 def script_of(plan: Plan) -> Script:

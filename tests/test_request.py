@@ -127,3 +127,9 @@ def test_gpus_among_gres_are_gpus_per_node() -> None:
     assert apart("gres", "gpu:h100:4,nvme:1") == (("gpus-per-node", "h100:4"), ("gres", "nvme:1"))
     assert apart("gres", "gpu") == (("gpus-per-node", "1"),)
     assert apart("time", "3") == (("time", "3"),)
+
+
+def test_a_place_for_output_of_ones_own_is_refused_and_the_answer_says_where_output_is() -> None:
+    with pytest.raises(UsageError, match="--sbatch output: glaunch decides this itself") as refused:
+        with_option(Request(("x",)), "output", "/some/new/folder/%j.out")
+    assert "rundir.path" in refused.value.hint

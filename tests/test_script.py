@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from tests.plans import GATHERING, TEMPLATES, joined, load_templates, make_plan
 
 from glaunch import rundir
+from glaunch.array_parts import part_of
 from glaunch.errors import UsageError
+from glaunch.job_array import parse_array, split
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Option, Plan
+from glaunch.request import Request
 from glaunch.sbatch_options import batch_output
 from glaunch.script import render
 from glaunch.tuning import Variable
@@ -48,6 +51,16 @@ PLANS = {
         variables=(Variable("X", HOSTILE + "\r\nlast", HOSTILE + "\nrm -rf /", HOSTILE, "\n"),),
         work_dir=f"/home/ada/{HOSTILE}",
         order=[OrderRow(f"n{row:04d}", row, "leaf", "pod") for row in range(4096)],
+    ),
+    "part": part_of(
+        replace(
+            make_plan(
+                "/home/ada/jobs/try-sub-1", ("./a.out",), more=(Option("array", "0-9%2"), Option("requeue", None)), work_dir="/home/ada"
+            ),
+            request=Request(("./a.out",), array="0-24%2", requeue=True, max_requeues=3),
+            parts=split(parse_array("0-24%2"), 11),
+        ),
+        2,
     ),
     "components": joined(
         make_plan(
@@ -167,10 +180,9 @@ def test_order_table() -> None:
     assert len(lines) == 16
 
 
-def test_slurm_order_where_no_other_is_taken() -> None:
-    plan = replace(PLANS["plain"], launch=replace(PLANS["plain"].launch, arranged=False))
-    text = folder_of(plan)["job.sbatch"]
-    assert "gl_form='slurm'" in text
+def test_slurm_order_where_no_node_is_known() -> None:
+    text = folder_of(replace(PLANS["plain"], order=()))["job.sbatch"]
+    assert "gl_order='slurm'" in text
 
 
 def test_the_users_own_signal_is_passed_on() -> None:
@@ -197,6 +209,8 @@ def test_no_timer_when_it_is_switched_off() -> None:
         (make_plan("relative", ("x",)), "job folder"),
         (make_plan("/j", ("x",), variables=(Variable("A=B", "1", "", "", ""),)), "environment variable"),
         (make_plan("/j", ("x",), variables=(Variable("A", "a\0b", "", "", ""),)), "NUL"),
+        (make_plan("/j", ("x",), variables=(Variable("IFS", "x", "", "", ""),)), "the job's own shell"),
+        (make_plan("/j", ("x",), variables=(Variable("gl_folder", "x", "", "", ""),)), "the job's own shell"),
         (make_plan("/j", ("x",), order=(OrderRow("a\tb", 0, "", ""),)), "tab"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -259,7 +259,7 @@ def test_a_rule_that_is_none(text: str, message: str) -> None:
 
 def test_every_rule_is_told_in_the_docs() -> None:
     text = (Path(__file__).resolve().parents[1] / "docs/environment.md").read_text()
-    assert {rule.id for rule in RULES} == {"R01", "R02", "R06", "R14", "R23", "R60", "R63", "R64"}
+    assert {rule.id for rule in RULES} == {"R01", "R02", "R06", "R14", "R23", "R60", "R63", "R64", "R70"}
     assert all(f"### {rule.id} " in text for rule in RULES)
 
 
@@ -267,3 +267,9 @@ def test_a_rule_needs_nothing_but_its_texts() -> None:
     (rule,) = parse_rules("- {id: a, title: b, reason: c, source: d, if_wrong: e, set: {X: 1}}", "r")
     assert rule == Rule("a", "b", "c", "d", "e", assignments=rule.assignments)
     assert values(tune([rule], fabric_class="", node_count=1, user_env={})) == {"X": "1"}
+
+
+@pytest.mark.parametrize(("switches", "value"), [((), None), (("container",), "all")])
+def test_adapters_are_asked_for_where_there_is_a_container(switches: tuple[str, ...], value: str | None) -> None:
+    tuned = tune(RULES, fabric_class="infiniband", node_count=2, user_env={}, switches=switches)
+    assert {one.name: one.value for one in tuned.variables}.get("MELLANOX_VISIBLE_DEVICES") == value

@@ -20,7 +20,7 @@ from glaunch.follow import Ending, Follower, Pace
 from glaunch.gateways.process import STOPS, SignalsDeferred
 from glaunch.gateways.ssh import ssh_settings
 from glaunch.history import Submission
-from glaunch.job import Job, whole
+from glaunch.job import FORGOTTEN, UNTOLD, Job, whole
 from glaunch.launch import Launched
 from glaunch.logs import HostLogs, LogBundle
 from glaunch.pipeline import World
@@ -78,10 +78,8 @@ def _follower(
     def on_pin(how: str) -> None:
         world.history.note(submission_id, time.time(), pin=how)
 
-    def on_start(attempt: AttemptFolder) -> None:
+    def on_start(_: AttemptFolder) -> None:
         world.history.note(submission_id, time.time(), state="running")
-        if not array:
-            talk(f"job {job_id} runs again (run {attempt.restart + 1})" if attempt.restart else f"job {job_id} runs")
 
     return Follower(
         world.slurm,
@@ -212,7 +210,7 @@ def tasks_in_words(codes: Mapping[int, int]) -> str:
 def fetch_missing(world: World, runs: Sequence[AttemptFolder]) -> None:
     """After the end: over SSH the logs of the hosts that a run's own gather missed."""
     for run in runs:
-        if run.start is not None and not all(has_archive(run.path, host) for host in run.hosts):
+        if run.start is not None and not all(has_archive(run.path, host) for host in run.log_hosts):
             fetch(world, run)
 
 
@@ -265,8 +263,8 @@ def look_up(world: World, job_id: str, folder: Path, attempt: AttemptFolder | No
         job = world.slurm.job(job_id) or next(iter(whole(world.slurm.accounted((job_id,)) or ())), None)
     except SlurmError as error:
         talk(error.message)
-        job = None
-    return job or Job(job_id, "UNKNOWN")
+        return Job(job_id, UNTOLD)
+    return job or Job(job_id, FORGOTTEN)
 
 
 def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], None] | None = None) -> LogBundle:
@@ -274,14 +272,23 @@ def fetch(world: World, attempt: AttemptFolder, progress: Callable[[HostLogs], N
     settings = settings_of(world, attempt.path.parent)
     limits = LogLimits(archive_bytes=settings.number("logs.max_host_mib") * MIB)
     if attempt.start is None or not settings.flag("ssh.enabled"):
-        return load_bundle(attempt.path, attempt.hosts, limits=limits)
-    nodes = world.slurm.nodes()
+        return load_bundle(attempt.path, attempt.log_hosts, limits=limits)
     return collect(
         attempt.path,
-        attempt.hosts,
-        {name: nodes.addresses[nodes.row[name]] for name in attempt.hosts if name in nodes.row},
+        attempt.log_hosts,
+        addresses_of(world, attempt.log_hosts),
         attempt.start.log_dir,
         settings=ssh_settings(settings, user=user_name(), home=str(home_folder()), agent=os.environ.get("SSH_AUTH_SOCK", "")),
         limits=limits,
         progress=progress,
     )
+
+
+def addresses_of(world: World, hosts: Sequence[str]) -> Mapping[str, str]:
+    """Host → where ssh reaches it; without Slurm's word (a silent controller keeps no log from coming home) by its name."""
+    try:
+        nodes = world.slurm.nodes()
+    except SlurmError as error:
+        talk(f"{error.message}; hosts are reached by their names")
+        return {}
+    return {name: nodes.addresses[nodes.row[name]] for name in hosts if name in nodes.row}

@@ -61,7 +61,7 @@ def look_ahead(plan: Plan, objective: str, sight: Sight) -> Later:
     looked_at = _spread(coming)
     found: list[Moment] = []
     best = plan.placement
-    segmented = request.segment is not None
+    segmented = any(option.name == "segment" for option in plan.directives)
     for end_s in looked_at:
         if _as_good(best, plan.best_possible, objective):
             break

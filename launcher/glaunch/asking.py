@@ -1,11 +1,11 @@
 """How Slurm is asked for nodes: pin, prefer or order; which of them a job gets, and why not a better one."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd
 
-from glaunch.cluster import Cluster, Partition
+from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.errors import UsageError
+from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.placement.eligible import Eligible
 from glaunch.placement.order import natural_order
@@ -13,14 +13,14 @@ from glaunch.placement.placement import Placement
 from glaunch.plan import Option
 from glaunch.request import Request
 from glaunch.sbatch_options import hindrance
+from glaunch.segments import list_refused
 from glaunch.settings import Settings, placing
-from glaunch.slurm_versions import LISTS_SPARES, SEGMENTS, version_text
+from glaunch.slurm_versions import LISTS_SPARES, version_text
+from glaunch.spares import spares, worst_of
 from glaunch.units import format_span, parse_time_s, plural
 
 SWITCH_WAIT_S = 300
 """What caps the wait of `--switches` where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=max_switch_wait."""
-SPARES_PART = 8
-"""One spare node for so many nodes of the job (two at least): each spare is one more way for Slurm to choose unlike the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,11 @@ class Ask:
     cluster: Cluster
     fit: Eligible
     placement: Placement | None
-    leaf_of: Mapping[str, str]
-    """Node → leaf switch."""
+    fabric: Fabric
+    slurm: Fabric
+    """What Slurm itself places by."""
+    segment: int = 0
+    """So many nodes a segment are asked for; 0: none."""
     preempted: str = ""
     """By whom the job can be preempted, in words; "" for nobody: a job with listed nodes is never requeued, and would be lost."""
 
@@ -99,15 +102,14 @@ def parse_wait(text: str) -> tuple[int, int | None]:
     leaves, at, wait = text.partition("@")
     if not (leaves.isascii() and leaves.isdigit() and int(leaves)) or (at and not wait):
         raise UsageError(f"--wait-for-leaves {text!r} is no number of leaf switches", hint="--wait-for-leaves 4, --wait-for-leaves 4@10:00")
-    return int(leaves), parse_time_s(wait) if at else None
+    return int(leaves), parse_time_s(wait, f"--wait-for-leaves {text!r}:") if at else None
 
 
 def wait_cap(cluster: Cluster) -> tuple[int, str]:
     """What caps every wait of --switches: (seconds, where that is said)."""
-    for word in cluster.config.get("SchedulerParameters", "").split(","):
-        name, _, value = word.strip().partition("=")
-        if name == "max_switch_wait" and value.isdigit():
-            return int(value), f"max_switch_wait={value} of this Slurm"
+    value = parameters(cluster.config, "SchedulerParameters").get("max_switch_wait", "")
+    if value.isascii() and value.isdigit():
+        return int(value), f"max_switch_wait={value} of this Slurm"
     return SWITCH_WAIT_S, "max_switch_wait, Slurm's default"
 
 
@@ -117,11 +119,34 @@ def _against(ask: Ask, way: str) -> str:
     if most and ask.fit.layout.nodes > most:
         return f"{ask.settings.where(f'placement.{way}_max_nodes')} allows {way} up to {plural(most, 'node')}"
     listed = way == "pin" or _lists_spares(ask)
-    return hindrance(ask.request, listed=listed) or (ask.preempted if listed else "") or ("" if ask.fit.decided else ask.fit.notes[0])
+    return (
+        hindrance(ask.request, listed=listed)
+        or (ask.preempted if listed else "")
+        or ("" if ask.fit.decided else ask.fit.notes[0])
+        or ("" if ask.placement is None or not listed else _refused(ask, ask.placement, _spares(ask, ask.placement, way)))
+    )
+
+
+def _refused(ask: Ask, placement: Placement, more: Sequence[str]) -> str:
+    """Why topology/block takes no list of these nodes; "" where it does. Without a list they are asked for in segments, if at all."""
+    refused = list_refused(ask.slurm, placement.nodes, more, ask.segment, ask.cluster.slurm_version)
+    return f"{refused}{_in_segments(ask)}" if refused else ""
+
+
+def _in_segments(ask: Ask) -> str:
+    return f"; in segments of {plural(ask.segment, 'node')}, each in one block" if ask.segment else ""
+
+
+def _spares(ask: Ask, placement: Placement, way: str) -> tuple[str, ...]:
+    return spares(ask.fit, placement, ask.fabric, ask.slurm) if way == "prefer" else ()
 
 
 def _pin(ask: Ask, placement: Placement) -> Way:
-    return Way("pin", f"pinned if it starts within {_patience_s(ask)} s, else Slurm chooses", _listed(placement.nodes, "the best set"))
+    return Way(
+        "pin",
+        f"pinned if it starts within {_patience_s(ask)} s, else Slurm chooses{_in_segments(ask)}",
+        _listed(placement.nodes, "the best set"),
+    )
 
 
 def _patience_s(ask: Ask) -> int:
@@ -135,26 +160,24 @@ def _listed(nodes: tuple[str, ...], what: str) -> tuple[Option, ...]:
     )
 
 
-def _plugin(ask: Ask) -> str:
-    return ask.cluster.config.get("TopologyPlugin", "")
-
-
 def _lists_spares(ask: Ask) -> bool:
-    return LISTS_SPARES.there(ask.cluster.slurm_version) and "block" not in _plugin(ask)
+    return LISTS_SPARES.there(ask.cluster.slurm_version)
 
 
 def _prefer(ask: Ask, placement: Placement) -> Way:
-    """The best that this Slurm takes: a list with spares, else a number of leaf switches, else segments of blocks."""
+    """The best that this Slurm takes: a list with spares, else a number of leaf switches."""
     if _lists_spares(ask):
-        more = spares(ask.fit, placement, ask.leaf_of)
+        more = _spares(ask, placement, "prefer")
+        worst = worst_of(ask.fabric, placement, more)
         words = f" and {plural(len(more), 'spare node')} on the same leaves" if more else ", with no spare node free on their leaves"
-        why = f"among the best {plural(len(placement.nodes), 'node')}{words}, if it starts within {_patience_s(ask)} s, else Slurm chooses"
+        why = (
+            f"among the best {plural(len(placement.nodes), 'node')}{words}{worst.words}, "
+            f"if it starts within {_patience_s(ask)} s, else Slurm chooses{_in_segments(ask)}"
+        )
         nodes = tuple(natural_order((*placement.nodes, *more)))
         return Way("prefer", why, _listed(nodes, "the best set, with spares,"))
     version = version_text(ask.cluster.slurm_version)
-    if "block" in _plugin(ask):
-        return _segments(ask, placement, version)
-    if not placement.leaves or "tree" not in (_plugin(ask) or "tree"):
+    if not placement.leaves or ask.slurm.flat:
         return Way("order", f"Slurm {version} takes no spare nodes in a list, and without topology/tree no number of switches")
     leaves = str(placement.cost.leaves)
     words = wait_words(leaves, ask.cluster)
@@ -163,28 +186,3 @@ def _prefer(ask: Ask, placement: Placement) -> Way:
         f"{words}; no list with spare nodes, which Slurm takes from 23.02 on (here {version})",
         (Option("switches", leaves, "as many leaf switches as the best free set has"),),
     )
-
-
-def _segments(ask: Ask, placement: Placement, version: str) -> Way:
-    """Under topology/block a list of nodes that crosses a block's border is refused; segments are what it knows."""
-    if not SEGMENTS.there(ask.cluster.slurm_version):
-        return Way("order", f"topology/block takes no list of nodes here, and --segment only from 24.05 on (here {version})")
-    size = gcd(*(count for _, count in placement.leaves)) if placement.leaves else 1
-    asked = ask.request.segment
-    size = asked if asked and ask.fit.layout.nodes % asked == 0 else size
-    if size == 1:
-        return Way("order", "topology/block takes no list of nodes, and no segment of two nodes or more fits the best free set")
-    why = f"in segments of {plural(size, 'node')}, each in one block; topology/block takes no list of nodes"
-    return Way("prefer", why, (Option("segment", str(size), "so many nodes of the best free set share a block each"),))
-
-
-def spares(fit: Eligible, placement: Placement, leaf_of: Mapping[str, str]) -> tuple[str, ...]:
-    """Free nodes as good as one of the set: on the same leaf and of the same weight; some of them, by name.
-
-    A set with one of them instead costs the same. Nodes that must be powered up first are none.
-    """
-    weight = dict(zip(fit.nodes, fit.weights, strict=True))
-    taken = frozenset(placement.nodes)
-    kinds = {(leaf_of.get(node), weight.get(node)) for node in taken if node in leaf_of}
-    found = (node for node in fit.nodes if node not in taken and (leaf_of.get(node), weight[node]) in kinds)
-    return tuple(natural_order(found)[: max(2, len(taken) // SPARES_PART)])

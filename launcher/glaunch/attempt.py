@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from glaunch.bundle import has_archive
 from glaunch.errors import DiskError, ParseError
 from glaunch.logs import RankRow
 from glaunch.parsers.ranks import parse_ranks
@@ -87,6 +88,13 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
+
+    @property
+    def log_hosts(self) -> tuple[str, ...]:
+        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first, and those that sent some."""
+        if not (self.path / "hostfile").exists():
+            return self.hosts
+        return tuple(host for host in self.hosts if host == self.hosts[0] or has_archive(self.path, host))
 
     @property
     def ranks(self) -> tuple[RankRow, ...]:

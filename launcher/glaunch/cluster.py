@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from glaunch.accounting import Accounting
+from glaunch.fabric import Fabric
 
 IntArray = npt.NDArray[np.int64]
 HIDDEN = "HIDDEN"
@@ -135,6 +136,8 @@ class Partition:
     """ReqResv=YES: only jobs with a --reservation may run here."""
     priority_tier: int = 1
     """Jobs of a higher tier may preempt those of a lower one (preempt/partition_prio)."""
+    topology: str = ""
+    """The topology of topology.yaml by which its jobs are placed; "" for the default one."""
     qos: str = ""
     """The QOS whose limits the partition has; "" for none."""
 
@@ -171,7 +174,23 @@ class Cluster:
     accounting: Accounting | None = None
     """What accounting allows this user; None where there is none, or where it did not answer (`accounting_note` says so)."""
     accounting_note: str = ""
+    topology: Fabric | None = None
+    """What Slurm itself says of its topology, the one that counts in the partition that was asked for; None where it was not looked at."""
 
     def partition(self, name: str) -> Partition | None:
         """The partition of that name."""
         return next((partition for partition in self.partitions if partition.name == name), None)
+
+
+def parameters(config: Mapping[str, str], key: str) -> Mapping[str, str]:
+    """A comma list of Slurm's configuration (`SchedulerParameters`): name in small letters → what stands behind its `=` ("": nothing).
+
+    Of a name that stands there twice the first counts. **Source:** Slurm's src/plugins/sched/backfill/backfill.c looks for the name
+    (xstrcasestr) and reads on from there.
+    """
+    found: dict[str, str] = {}
+    for word in config.get(key, "").split(","):
+        name, _, value = word.strip().partition("=")
+        found.setdefault(name.lower(), value)
+    found.pop("", None)
+    return found

@@ -4,26 +4,20 @@ One batch script runs on the first component's first node, and the ranks of all 
 two components.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
-from glaunch.cluster import Cluster
-from glaunch.decide import decide, environment_of
+from glaunch.cluster import Cluster, parameters
+from glaunch.decide import Ground, decide, environment_of
 from glaunch.errors import NeverFits, UsageError
-from glaunch.fabric import Fabric
-from glaunch.network_model import Model
-from glaunch.placement.order import fabric_order
+from glaunch.placement.order import fabric_order, paths_of
 from glaunch.plan import Plan
 from glaunch.request import Caller, Request
-from glaunch.rule import Rule
 from glaunch.sbatch_options import of_component
 from glaunch.settings import Settings
 from glaunch.tuning import Environment
 from glaunch.units import format_time
 
-MOST = 128
-"""As many components Slurm takes in one job. **Source:** slurm.h, MAX_HET_JOB_COMPS, of 22.05 to 25.05."""
 BACKFILL_S = "30"
 """Seconds between two rounds of backfill where the site says nothing. **Source:** slurm.conf(5), SchedulerParameters=bf_interval."""
 INHERITED = ("account", "qos", "reservation", "time")
@@ -31,67 +25,37 @@ INHERITED = ("account", "qos", "reservation", "time")
 is then cancelled and the others wait for it to their own limit (tried on 22.05.8)."""
 
 
-def decide_all(
-    request: Request,
-    settings: Settings,
-    rules: Sequence[Rule],
-    cluster: Cluster,
-    fabric: Fabric,
-    caller: Caller,
-    *,
-    programs: Sequence[tuple[str, ...]] = (),
-    submission_id: str,
-    folder: str,
-    now_s: float,
-    held: frozenset[str] = frozenset(),
-    model: Model = MappingProxyType({}),
-    failed: Mapping[str, int] = MappingProxyType({}),
-) -> Plan:
+def decide_all(request: Request, caller: Caller, ground: Ground, *, programs: Sequence[tuple[str, ...]] = ()) -> Plan:
     """As `decide`, for a request with components too; `programs`: what each rank of the further components runs.
 
     Raises what `decide` raises, and UsageError for what a heterogeneous job cannot be.
     """
-
-    def one(part: Request, who: Caller, taken: frozenset[str]) -> Plan:
-        return decide(
-            part,
-            settings,
-            rules,
-            cluster,
-            fabric,
-            who,
-            submission_id=submission_id,
-            folder=folder,
-            now_s=now_s,
-            held=held | taken,
-            model=model,
-            failed=failed,
-        )
-
     if not request.components:
-        return one(request, caller, frozenset())
-    _refuse(request, settings)
-    first = one(request, caller, frozenset())
+        return decide(request, caller, ground)
+    _refuse(request, ground.settings)
+    first = decide(request, caller, ground)
     _refuse_form(first)
     _refuse_container(first)
-    taken = frozenset(first.placement.nodes if first.placement else ())
+    taken = ground.held | _nodes_of(first)
     others: list[Plan] = []
     for component, program in zip(request.components, programs, strict=True):
         defaults = {name: getattr(first.request, name) for name in INHERITED if getattr(component, name) is None}
         asked = replace(component, force=request.force, **defaults)
-        plan = one(asked, replace(caller, program=program), taken)
-        taken |= frozenset(plan.placement.nodes if plan.placement else ())
+        plan = decide(asked, replace(caller, program=program), replace(ground, held=taken))
+        taken |= _nodes_of(plan)
         others.append(plan)
     if not request.force:
-        _refuse_crowd((first, *others), cluster)
-    return _together(first, others, settings, rules, cluster, fabric, caller)
+        _refuse_crowd((first, *others), ground.cluster)
+    return _together(first, others, caller, ground)
+
+
+def _nodes_of(plan: Plan) -> frozenset[str]:
+    return frozenset(plan.placement.nodes if plan.placement else ())
 
 
 def _refuse(request: Request, settings: Settings) -> None:
     if request.array:
         raise UsageError("an array of jobs cannot have components: Slurm refuses it", hint="leave --array out, or launch one job a task")
-    if len(request.components) >= MOST:
-        raise UsageError(f"{len(request.components) + 1} components: Slurm takes at most {MOST}")
     if settings.text("placement.on_bad") != "warn" and settings.where("placement.on_bad").startswith("--"):
         raise UsageError(
             f"--on-bad-placement {settings.text('placement.on_bad')}: a job of several components is not judged as one set of nodes",
@@ -127,10 +91,9 @@ def _refuse_container(first: Plan) -> None:
         )
 
 
-def _together(
-    first: Plan, others: Sequence[Plan], settings: Settings, rules: Sequence[Rule], cluster: Cluster, fabric: Fabric, caller: Caller
-) -> Plan:
+def _together(first: Plan, others: Sequence[Plan], caller: Caller, ground: Ground) -> Plan:
     """The first component's plan with the others in it: one table of all nodes, one environment for all."""
+    cluster, fabric, settings = ground.cluster, ground.fabric, ground.settings.for_partition(first.partition)
     plans = (first, *others)
     partitions = [found for one in plans if (found := cluster.partition(one.partition))]
     nodes = tuple(dict.fromkeys(node for partition in partitions for node in partition.nodes))
@@ -138,13 +101,11 @@ def _together(
     decided = replace(
         first,
         order=order,
-        paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
+        paths=paths_of(fabric, order),
         fewest_pods=0,
         on_bad="warn",
         outlook=None,
-        environment=environment_of(
-            first.request, settings.for_partition(first.partition), rules, sum(one.layout.nodes for one in plans), caller
-        ),
+        environment=environment_of(first.request, settings, ground.rules, sum(one.layout.nodes for one in plans), caller),
         components=tuple(_slim(one, first) for one in others),
     )
     return replace(decided, notes=(*decided.notes, *_notes(plans, cluster)))
@@ -170,14 +131,7 @@ def _slim(plan: Plan, first: Plan) -> Plan:
 
 def _notes(plans: Sequence[Plan], cluster: Cluster) -> tuple[str, ...]:
     """What is different for such a job: when it starts, and that a component which ends before the others is missed by them."""
-    every_s = next(
-        (
-            word.partition("=")[2]
-            for word in cluster.config.get("SchedulerParameters", "").split(",")
-            if word.strip().startswith("bf_interval=")
-        ),
-        BACKFILL_S,
-    )
+    every_s = parameters(cluster.config, "SchedulerParameters").get("bf_interval", BACKFILL_S)
     starts = f"Slurm starts a job of several components in its backfill rounds alone, every {every_s} s here"
     limits = [one.time_limit_s for one in plans]
     known = [limit for limit in limits if limit is not None]

@@ -1,128 +1,161 @@
 """Request + settings + cluster + fabric → Plan. Pure: `plan` and `run` call this same function, so the two cannot differ."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from glaunch import remarks
-from glaunch.asking import Ask, way_of
-from glaunch.cluster import Cluster, Partition
-from glaunch.errors import NeverFits, UsageError
+from glaunch.array_parts import in_parts
+from glaunch.asking import Ask, Way, way_of
+from glaunch.cluster import Cluster, Partition, parameters
+from glaunch.container import NONE
+from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
-from glaunch.job_array import ArrayPart, limits_of, parse_array, split
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.parsers.slurm_topology import SLURMS_OWN
-from glaunch.placement.choice import choose, outlook
+from glaunch.placement.choice import Choice, choose, outlook
 from glaunch.placement.cost import fewest_pods
 from glaunch.placement.eligible import Eligible, eligible
-from glaunch.placement.health import penalties
+from glaunch.placement.health import Penalty, penalties
+from glaunch.placement.layout import as_asked
 from glaunch.placement.limits import limit_of, over_limits
-from glaunch.placement.order import fabric_order
+from glaunch.placement.objective import Groups
+from glaunch.placement.order import fabric_order, paths_of
 from glaunch.placement.parallel import together
 from glaunch.placement.partition import choose_partition
 from glaunch.placement.placement import Placement
 from glaunch.placement.preemption import preemptible
-from glaunch.placement.qos import Bounds, bounds_of, closed_qos, over_bounds
+from glaunch.placement.qos import Bounds, bounds_of, closed_account, closed_qos, over_bounds, spelled
 from glaunch.plan import Option, Plan
 from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
-from glaunch.sbatch_options import directives, part_of
+from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
-from glaunch.slurm_versions import NO_ARBITRARY_IN_BLOCKS, version_text
+from glaunch.slurm_versions import version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
 
 
-def decide(
-    request: Request,
-    settings: Settings,
-    rules: Sequence[Rule],
-    cluster: Cluster,
-    fabric: Fabric,
-    caller: Caller,
-    *,
-    submission_id: str,
-    folder: str,
-    now_s: float,
-    held: frozenset[str] = frozenset(),
-    model: Model = MappingProxyType({}),
-    failed: Mapping[str, int] = MappingProxyType({}),
-) -> Plan:
-    """All that will be submitted, kept under `submission_id` in `folder`.
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the decisions of one launch stand on, whichever component of its job they are about."""
 
-    `held` are nodes that this user's other submissions just asked for; `model` predicts bandwidth (empty: none is predicted);
-    `failed`: node → jobs of this user's that it failed lately.
+    settings: Settings
+    rules: Sequence[Rule]
+    cluster: Cluster
+    fabric: Fabric
+    submission_id: str
+    folder: str
+    """The job's folder."""
+    now_s: float
+    held: frozenset[str] = frozenset()
+    """Nodes that this user's other submissions just asked for, and other components of this job."""
+    model: Model = field(default_factory=dict)
+    """Predicts bandwidth; empty: none is predicted."""
+    failed: Mapping[str, int] = field(default_factory=dict)
+    """Node → jobs of this user's that it failed lately."""
+
+    @property
+    def slurm(self) -> Fabric:
+        """What Slurm itself places by."""
+        return self.cluster.topology or self.fabric
+
+
+def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
+    """All that will be submitted.
+
     Raises UsageError for what cannot be meant, NeverFits for what this cluster can never run (unless `request.force`), ConfigError for
     what the site does not allow.
     """
-    partition = choose_partition(completed(request, settings)[0], cluster, user=caller.user, groups=caller.groups)
-    settings = settings.for_partition(partition.name)
+    cluster, fabric = ground.cluster, ground.fabric
+    partition = partition_of(request, ground.settings, cluster, caller)
+    settings = ground.settings.for_partition(partition.name)
+    ground = replace(ground, settings=settings)
     request, origins = completed(request, settings)
+    request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
-    fit = eligible(request, cluster, partition, now_s=now_s, time_limit_s=time_limit_s, excluded=held)
+    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
     impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s)
     kept = together(request, fit.layout, fabric)
-    health = penalties(settings.rows("placement.penalties"), failed, (*fit.nodes, *fit.startable))
-    choice = choose(
-        fabric,
-        fit,
-        settings.text("placement.objective"),
-        kept.groups,
-        powered_down_free=settings.text("placement.powered_down") == "free",
-        segmented=request.segment is not None,
-        penalties={one.node: one.points for one in health if one.points},
-    )
-    placement, best = choice.free, choice.best_possible
+    health = penalties(settings.rows("placement.penalties"), ground.failed, (*fit.nodes, *fit.startable))
+    choice, segment = _choose(request, ground, fit, kept.groups, health)
+    best, layout = choice.best_possible, fit.layout
     preempted = preemptible(request, partition, cluster, time_limit_s)
-    way = way_of(Ask(request, settings, partition, cluster, fit, placement, fabric.leaf_of, preempted))
+    way = way_of(Ask(request, settings, partition, cluster, fit, choice.free, fabric, ground.slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
-    environment = environment_of(request, settings, rules, fit.layout.nodes, caller)
-    names = tuple(one.name for one in environment.variables)
-    how = launch_of(request, settings, caller, fit.layout, names, arranged=_takes_an_order(cluster))
+    environment = environment_of(request, settings, ground.rules, layout.nodes, caller)
     decided = Plan(
-        submission_id=submission_id,
+        submission_id=ground.submission_id,
         name=request.name or caller.job_name,
-        folder=folder,
+        folder=ground.folder,
         request=request,
         partition=partition.name,
         time_limit_s=time_limit_s,
         time_limit_why=time_why,
-        layout=fit.layout,
+        layout=layout,
         mode=way.mode,
         mode_why=way.why,
-        placement=placement,
+        placement=choice.free,
         best_possible=best,
         order=order,
-        paths=tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf),
-        fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, fit.layout.nodes),
+        paths=paths_of(fabric, order),
+        fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, layout.nodes),
         on_bad=settings.text("placement.on_bad"),
         health=health,
-        directives=_directives(request, origins, cluster, partition, fit, caller, folder),
+        directives=_directives(request, origins, ground, partition, fit, caller, segment),
         arguments=way.arguments,
         environment=environment,
-        launch=how,
+        launch=launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables)),
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=(
-            *remarks.warnings(fabric, placement, impossible),
-            *_apart(request, cluster, fabric, fit, best),
-            *remarks.vain(request, fabric, best),
-            *remarks.mixed(fit),
-        ),
-        notes=(
-            *kept.notes,
-            *remarks.requeues(settings, way),
-            *((cluster.accounting_note,) if cluster.accounting_note else ()),
-            *remarks.notes(request, fit, placement, how.arranged, hidden=cluster.nodes.hidden),
-        ),
+        warnings=_warnings(request, ground, fit, choice, impossible),
+        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
         groups=kept.groups,
         alternatives=choice.alternatives,
-        outlook=outlook(fabric, choice, fit.layout.tasks, network_of(settings), model),
+        outlook=outlook(fabric, choice, layout.tasks, network_of(settings), ground.model),
     )
-    return _in_parts(_on_this_slurm(decided, cluster, fit, settings), cluster)
+    return in_parts(_on_this_slurm(decided, ground, fit), cluster)
+
+
+def _warnings(request: Request, ground: Ground, fit: Eligible, choice: Choice, impossible: NeverFits | None) -> tuple[str, ...]:
+    fabric, best = ground.fabric, choice.best_possible
+    return (
+        *remarks.warnings(fabric, choice.free, impossible),
+        *_apart(request, ground.cluster, fabric, fit, best),
+        *remarks.vain(request, fabric, best),
+        *remarks.mixed(fit),
+    )
+
+
+def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment) -> tuple[str, ...]:
+    cluster = ground.cluster
+    return (
+        *remarks.requeues(ground.settings, way),
+        *((cluster.accounting_note,) if cluster.accounting_note else ()),
+        *_in_segments(cluster, ground.slurm, fit, choice.free, segment),
+        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden),
+    )
+
+
+def partition_of(request: Request, settings: Settings, cluster: Cluster, caller: Caller) -> Partition:
+    """The partition that the job will go to. Raises UsageError where none or several could be meant."""
+    return choose_partition(spelled(completed(request, settings)[0], cluster), cluster, user=caller.user, groups=caller.groups)
+
+
+def _choose(request: Request, ground: Ground, fit: Eligible, groups: Groups, health: Sequence[Penalty]) -> tuple[Choice, Segment]:
+    """The sets, and the segment that Slurm is asked for: with one, topology/block lets a job lie over more blocks than without."""
+    settings, slurm, version = ground.settings, ground.slurm, ground.cluster.slurm_version
+    free, objective = settings.text("placement.powered_down") == "free", settings.text("placement.objective")
+    points = {one.node: one.points for one in health if one.points}
+    if takes_segments(slurm, version) and (request.segment is not None or groups.leaf > 1):
+        choice = choose(ground.fabric, fit, objective, groups, powered_down_free=free, segmented=True, penalties=points)
+        segment = segment_of(request, groups, choice.free or choice.best_possible, slurm, version)
+        if segment.size:
+            return choice, segment
+    return choose(ground.fabric, fit, objective, groups, powered_down_free=free, penalties=points), NO_SEGMENT
 
 
 def _impossible(
@@ -130,9 +163,10 @@ def _impossible(
 ) -> NeverFits | None:
     """Why the job can never run, where it is submitted all the same. Raises it where it is not."""
     found = (
-        closed_qos(request, cluster, partition)
-        or over_limits(fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
+        closed_account(request, cluster, partition)
+        or closed_qos(request, cluster, partition)
+        or over_limits(request, fit, partition, time_limit_s, bounds.flags)
+        or over_bounds(request, bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
     )
     if found is not None and not request.force:
         raise found
@@ -145,9 +179,9 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
     **Source:** 22.05.8 and 24.11.5 refuse a job that is larger than each of two trees, whatever is free.
     """
     why, most = remarks.apart(request, fabric, fit, best)
-    optional = "topooptional" in cluster.config.get("TopologyParam", "").lower()
+    optional = "topooptional" in parameters(cluster.config, "TopologyParam")
     if why and fabric.source.startswith(SLURMS_OWN) and not optional and not request.force:
-        fits = f"-n {most * fit.layout.tasks_per_node} fits; " if most else ""
+        fits = f"{as_asked(request, fit.layout, most)} fits; " if most else ""
         raise NeverFits(why, hint=f"{fits}to let Slurm say no itself: --force")
     return (why,) if why else ()
 
@@ -163,47 +197,30 @@ def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, 
     return request, origins
 
 
-def _on_this_slurm(plan: Plan, cluster: Cluster, fit: Eligible, settings: Settings) -> Plan:
+def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Placement | None, segment: Segment) -> tuple[str, ...]:
+    """That a job which topology/block would let wait starts in segments."""
+    if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
+        return ()
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
+
+
+def _on_this_slurm(plan: Plan, ground: Ground, fit: Eligible) -> Plan:
     """With what this version of Slurm means for the job."""
-    version, plugin = cluster.slurm_version, cluster.config.get("TopologyPlugin", "")
-    met = remarks.by_version(version, plugin, plan.request, fit, settings.text("placement.mode"), arranged=plan.launch.arranged)
+    version, segmented = ground.cluster.slurm_version, any(option.name == "segment" for option in plan.directives)
+    mode, blocks = ground.settings.text("placement.mode"), in_blocks(ground.slurm)
+    met = remarks.by_version(version, plan.request, fit, mode, blocks=blocks, segmented=segmented)
     return replace(plan, slurm_version=version_text(version), by_version=met, warnings=(*remarks.untried(version), *plan.warnings))
 
 
-def _in_parts(plan: Plan, cluster: Cluster) -> Plan:
-    """An array that is larger than one job may be as its first part, with all parts in it."""
-    if not plan.request.array:
-        return plan
-    parts = split(parse_array(plan.request.array), *limits_of(cluster.config))
-    if not parts:
-        return plan
-    return part_of(replace(plan, parts=parts, notes=(*_split(plan.request, parts, cluster), *plan.notes)), 0)
-
-
-def _split(request: Request, parts: Sequence[ArrayPart], cluster: Cluster) -> tuple[str, ...]:
-    """That an array is several submissions, which, and what its cap means then."""
-    if not request.array:
-        return ()
-    array, (size, most) = parse_array(request.array), limits_of(cluster.config)
-    if "aftercorr" in (request.dependency or ""):
-        raise UsageError(
-            f"-d {request.dependency}: aftercorr joins the indexes of two arrays, and this one is {len(parts)} jobs here",
-            hint="wait for all of the other one: -d afterok:JOB",
-        )
-    shown = [part.tasks for part in parts[:4]] + (["…"] if len(parts) > 4 else [])
-    limit = f"max_array_tasks is {most}" if most is not None and most < (size or 0) else f"MaxArraySize is {size}"
-    words = f"{plural(array.count, 'task')} in {len(parts)} submissions ({'; '.join(shown)}), since {limit} here"
-    cap = f", each begins when the one before it is over, so that at most {array.cap} run at once" if array.cap else ""
-    return (f"{words}{cap}; the program sees the index that you asked for",)
-
-
-def _takes_an_order(cluster: Cluster) -> bool:
-    """Whether this Slurm starts ranks in an order of one's own."""
-    return not ("block" in cluster.config.get("TopologyPlugin", "") and NO_ARBITRARY_IN_BLOCKS.there(cluster.slurm_version))
-
-
 def _directives(
-    request: Request, origins: Mapping[str, str], cluster: Cluster, partition: Partition, fit: Eligible, caller: Caller, folder: str
+    request: Request,
+    origins: Mapping[str, str],
+    ground: Ground,
+    partition: Partition,
+    fit: Eligible,
+    caller: Caller,
+    segment: Segment,
 ) -> tuple[Option, ...]:
     by_default = "the default partition" if partition.default else "the only partition with GPUs that you may use"
     return directives(
@@ -213,10 +230,11 @@ def _directives(
         partition=partition.name,
         partition_why="" if request.partition else by_default,
         layout=fit.layout,
-        cpus_per_task=_cpus_per_task(request, cluster, partition, fit),
+        cpus_per_task=_cpus_per_task(request, ground.cluster, partition, fit),
         memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
-        folder=folder,
+        folder=ground.folder,
         work_dir=caller.work_dir,
+        segment=Option("segment", str(segment.size), segment.why) if segment.size else None,
     )
 
 
@@ -229,7 +247,7 @@ def environment_of(request: Request, settings: Settings, rules: Sequence[Rule], 
         user_env=caller.environ,
         site_env=settings.rows("environment.set"),
         extra=request.env,
-        switches={name for name, key in SWITCHES.items() if settings.flag(key)},
+        switches={name for name, key in SWITCHES.items() if settings[key] not in {False, "", NONE}},
     )
 
 

@@ -73,8 +73,7 @@ def _ids_of(name: str, kind: str, known: Known, *, force: bool) -> tuple[str, ..
     rows: dict[tuple[str, ...], list[Job]] = {}
     for job in known.jobs:
         if job.name == name:
-            job_id = re.split(r"[_+]", job.id)[0]
-            rows.setdefault(known.launches.get(job_id, (job_id,)), []).append(job)
+            rows.setdefault(known.launches.get(job.whole_id, (job.whole_id,)), []).append(job)
     live = [ids for ids, jobs in rows.items() if not all(job.over for job in jobs)]
     last = max(rows, key=_newest, default=None)
     if last is None:

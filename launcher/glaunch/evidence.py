@@ -49,7 +49,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
     end = attempt.end if attempt is not None else None
     placed = attempt.placed if attempt is not None else None
     over = end is not None or job.over  # a job that was killed hard leaves no end of its own, and logs all the same
-    bundle = load_bundle(attempt.path, granted) if attempt is not None and over else None
+    bundle = load_bundle(attempt.path, attempt.log_hosts) if attempt is not None and over else None
     facts = JobFacts(
         job=job,
         attempt=attempt.path.name if attempt is not None else "",

@@ -121,6 +121,7 @@ class Follower:
             if run.path not in before:
                 self._settle("settled")
                 self.on_start(run)
+                self._say_start(run)
                 # It runs: nothing is to be expected from Slurm for a while.
                 self._next_look_s = max(self._next_look_s, self._waited() + self.pace.poll_s)
         self._show()
@@ -130,6 +131,13 @@ class Follower:
                 if ending is not None:
                     return ending
         return self._look() if self._waited() >= self._next_look_s else None
+
+    def _say_start(self, run: AttemptFolder) -> None:
+        """That it runs, unless a look at Slurm has said so already."""
+        words = f"runs again (run {run.restart + 1})" if run.restart else "runs"
+        if not self.array and words != self._said:
+            self._said = words
+            self.talk(f"job {self.job_id} {words}")
 
     def _at_exit(self, run: AttemptFolder) -> Ending | None:
         """exit.json is there: the end, or one run of a job that Slurm runs again; of an array one task of many."""

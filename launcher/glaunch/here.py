@@ -45,8 +45,8 @@ def run_here(world: World, request: Request) -> int:
         raise UsageError(
             f"--here: the allocation is there already, and --{asked[0].replace('_', '-')} cannot change it", hint="leave it out"
         )
-    cluster, fabric = see(world, max_age_s=0)
     inside = replace(request, partition=partition or request.partition, force=True, sbatch=())
+    cluster, fabric = see(world, inside, max_age_s=0)
     if inside.tasks is None and inside.nodes is None:
         inside = replace(inside, nodes=int(os.environ.get("SLURM_JOB_NUM_NODES", "1")))
     decided, script, hidden = decide_on(world, inside, cluster, fabric)

@@ -1,5 +1,6 @@
 """A job as Slurm tells of it."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,8 @@ OVER = frozenset(
     {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED", "TIMEOUT"}
 )
 """States after which a job does nothing more. **Source:** squeue(1), JOB STATE CODES."""
+FORGOTTEN, UNTOLD = "UNKNOWN", "UNTOLD"
+"""States of ours: of a job that Slurm does not know any more; of one that may well run, since Slurm did not answer."""
 LAUNCH_FAILURE = (0, 53)
 """ExitCode `0:53`: slurmd could not open the batch script's output. **Source:** seen on 22.05 to 26.05."""
 UNSEEN = (73, 0)
@@ -39,6 +42,11 @@ class Job:
     """When it started or, while pending, Slurm's estimate; seconds since the epoch."""
     script: str = ""
     """Path of the batch script as squeue's %o shows it; older Slurms add its arguments (`slurm_versions.SHOWS_SCRIPTS_ALONE`)."""
+
+    @property
+    def whole_id(self) -> str:
+        """`12` of `12`, `12_3` and `12+0`."""
+        return re.split(r"[_+]", self.id)[0]
 
     @property
     def never_ran(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from glaunch.cluster import parameters
 from glaunch.errors import UsageError
 
 MAX_PARTS = 100
@@ -78,13 +79,12 @@ def _run(word: str, text: str) -> range:
 
 def limits_of(config: Mapping[str, str]) -> tuple[int | None, int | None]:
     """(MaxArraySize, max_array_tasks) of `scontrol show config`; None where it is not said. **Source:** slurm.conf(5)."""
-    most: dict[str, str] = {"size": config.get("MaxArraySize", "")}
-    for word in config.get("SchedulerParameters", "").split(","):
-        name, _, value = word.strip().partition("=")
-        if name == "max_array_tasks":
-            most["tasks"] = value
-    found = {name: int(value) for name, value in most.items() if value.isascii() and value.isdigit()}
-    return found.get("size"), found.get("tasks")
+    size, tasks = config.get("MaxArraySize", ""), parameters(config, "SchedulerParameters").get("max_array_tasks", "")
+    return _number(size), _number(tasks)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def split(array: JobArray, max_size: int | None, max_tasks: int | None = None) -> tuple[ArrayPart, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from glaunch import __version__
+from glaunch.array_parts import after_part, part_of
 from glaunch.caller import user_name
 from glaunch.errors import ControllerSilent, DiskError, SlurmError, UsageError
 from glaunch.fabric import Fabric
@@ -26,7 +27,6 @@ from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
 from glaunch.rundir import create, folder_of_program, warn_local, write_texts
-from glaunch.sbatch_options import after_part, part_of
 from glaunch.script import Script
 from glaunch.settings import Settings
 from glaunch.talk import talk
@@ -79,7 +79,7 @@ def launch(world: World, request: Request) -> Launched:
     catch_up(world.slurm, world.history, patience_s=world.settings.number("pin.patience_s"), older_than_s=IN_FLIGHT_S)
     # One launch at a time looks at free nodes and writes down which it takes, so that ten at once take ten different sets.
     with world.history.lock():
-        cluster, fabric = see(world, max_age_s=0)
+        cluster, fabric = see(world, request, max_age_s=0)
         decided, script, hidden = decide_on(world, request, cluster, fabric)
         _intend(world, decided, decided.submission_id)
     with _withdrawn_on_failure(world, decided):

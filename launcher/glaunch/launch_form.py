@@ -11,14 +11,10 @@ from glaunch.settings import Settings
 
 _MODULES = {"torchrun": "torch.distributed.run", "accelerate": "accelerate.commands.launch"}
 """What starts the ranks of a node, as a module of the user's own Python. **Source:** the entry points of torch and accelerate."""
-_OWN_ORDER = frozenset({*_MODULES, "exec"})
-"""Each node is told its place in the order, so it holds also where Slurm takes none."""
 _PROGRAMS = {"torchrun": ("torchrun",), "accelerate": ("accelerate", "launch")}
 
 
-def launch_of(
-    request: Request, settings: Settings, caller: Caller, layout: RankLayout, variables: tuple[str, ...], *, arranged: bool
-) -> Launch:
+def launch_of(request: Request, settings: Settings, caller: Caller, layout: RankLayout, variables: tuple[str, ...]) -> Launch:
     """The launch form that the settings name, for the caller's program, and what it runs in; `variables`: names that the plan sets.
 
     Raises UsageError for what belongs to another form, or what this one cannot do, ConfigError for what the site keeps to itself.
@@ -53,7 +49,6 @@ def launch_of(
         form,
         caller.program,
         caller.work_dir,
-        arranged or form in _OWN_ORDER,
         starter,
         mpi if form == "mpi" else "",
         modules=_added(settings, "launch.modules", request.modules, "--module"),

@@ -16,12 +16,13 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, stat
 from glaunch.cluster import Cluster
 from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
-from glaunch.decide import network_of
+from glaunch.decide import Ground, network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
-from glaunch.errors import NeverFits, UsageError
+from glaunch.errors import NeverFits, ParseError, UsageError
 from glaunch.fabric import Fabric, flat_fabric
+from glaunch.gateways.allowance import with_accounting
 from glaunch.gateways.choose import choose
-from glaunch.gateways.kept import Kept, read_cluster, with_accounting
+from glaunch.gateways.kept import Kept, read_cluster, read_topology
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import History, Submission, failed_jobs, held_nodes
 from glaunch.inherited import with_inherited
@@ -96,20 +97,48 @@ def open_world(snapshot: str | None = None, options: Options | None = None, clus
     return World(slurm, settings, load_rules(), load_model(), history, None, taken_at_s(Path(snapshot)), f"a capture: {snapshot}")
 
 
-def see(world: World, *, max_age_s: float) -> tuple[Cluster, Fabric]:
+def see(world: World, request: Request | None = None, *, max_age_s: float) -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
 
-    Without either it is one flat switch, which says so. A capture brings its own topology, and the site here has no say in it.
+    Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the default
+    one. A capture brings its own topology, and the site here has no say in it.
+    Where an answer cannot be read, nothing is kept of any, and all are asked for anew: once. Raises ParseError for what Slurm says now.
     """
-    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
-    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
-    slurm = parse_topology(topology, where=SLURMS_OWN) or flat_fabric(cluster.nodes.names)
+    try:
+        cluster, slurm = _seen(world, request, max_age_s)
+    except ParseError:
+        if world.kept is None:
+            raise
+        world.kept.forget()
+        cluster, slurm = _seen(world, request, max_age_s)
+    cluster = replace(cluster, topology=slurm)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
     from glaunch.fabric_files import saved_fabric
     from glaunch.merge import beside_slurm
 
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
+
+
+def _seen(world: World, request: Request | None, max_age_s: float) -> tuple[Cluster, Fabric]:
+    """The cluster and the fabric as Slurm tells them."""
+    now_s = time.time() if world.captured_at_s is None else world.captured_at_s
+    cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
+    where, none = SLURMS_OWN, "no topology known"
+    name = _topology_name(world, request, cluster)
+    if name:
+        topology = read_topology(world.slurm, name, now_s, world.kept)
+        where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"
+    return cluster, parse_topology(topology, where=where) or flat_fabric(cluster.nodes.names, none)
+
+
+def _topology_name(world: World, request: Request | None, cluster: Cluster) -> str:
+    """The topology of the partition that the request will go to; "" for the default one."""
+    if request is None or not any(partition.topology for partition in cluster.partitions):
+        return ""
+    asked = with_inherited(request, os.environ)
+    caller = caller_of(asked, world.settings, os.environ, must_exist=not world.captured)
+    return partition_of(asked, world.settings, cluster, caller).topology
 
 
 def contact(world: World) -> "Contact":
@@ -146,7 +175,7 @@ def plan(world: World, request: Request, *, when: bool = False, compare: bool = 
             f"--{'when' if when else 'compare'} looks at one set of nodes, and this job has {len(request.components) + 1} components",
             hint="ask for one component alone",
         )
-    cluster, fabric = see(world, max_age_s=0 if when or compare else PLAN_MAX_AGE_S)
+    cluster, fabric = see(world, request, max_age_s=0 if when or compare else PLAN_MAX_AGE_S)
     decided = _decide(world, request, cluster, fabric)[0]
     if when:
         decided = replace(decided, later=_later(world, decided, cluster, fabric))
@@ -189,26 +218,24 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     submission_id = os.urandom(4).hex()
 
     past = () if world.captured else world.submissions()
+    ground = Ground(
+        settings=world.settings,
+        rules=world.rules,
+        cluster=cluster,
+        fabric=fabric,
+        submission_id=submission_id,
+        folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
+        now_s=cluster.taken_at_s,
+        held=held_nodes(past, time.time()),
+        model=world.model,
+        failed=failed_jobs(past, time.time()),
+    )
     anew = False
     while True:
         seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
-            decided = decide_all(
-                request,
-                world.settings,
-                world.rules,
-                seen,
-                fabric,
-                caller,
-                programs=[one.program for one in callers[1:]],
-                submission_id=submission_id,
-                folder=_folder(caller.work_dir, world.settings, request.name or caller.job_name, submission_id),
-                now_s=cluster.taken_at_s,
-                model=world.model,
-                held=held_nodes(past, time.time()),
-                failed=failed_jobs(past, time.time()),
-            )
-            return without_secrets(decided)
+            programs = [one.program for one in callers[1:]]
+            return without_secrets(decide_all(request, caller, replace(ground, cluster=seen), programs=programs))
         except NeverFits:
             if anew or seen.accounting is None:
                 raise

@@ -98,8 +98,6 @@ class Launch:
     """srun, torchrun, mpi, accelerate or exec: `templates/node/form-NAME.sh` does it."""
     argv: tuple[str, ...]
     work_dir: str
-    arranged: bool = True
-    """False: the ranks follow Slurm's own order of nodes, since this Slurm takes no other and the form has no way of its own."""
     starter: tuple[str, ...] = ()
     """What starts the ranks of a node, and more options for it: ("/usr/bin/python3", "-m", "torch.distributed.run", "--max_restarts=3").
 
@@ -138,7 +136,7 @@ class Plan:
     directives: tuple[Option, ...]
     """#SBATCH lines, in order."""
     arguments: tuple[Option, ...]
-    """Given to sbatch beside the script and never written into it: the pin, --no-requeue, --parsable."""
+    """Given to sbatch beside the script and never written into it: the nodes or the switches asked for, --no-requeue, the part before."""
     environment: Environment
     launch: Launch
     fabric_source: str

@@ -1,6 +1,6 @@
 """Slurm's states and reasons in plain words."""
 
-from glaunch.job import Job
+from glaunch.job import FORGOTTEN, UNTOLD, Job
 from glaunch.units import format_span
 
 REASONS = {
@@ -29,6 +29,8 @@ REASONS = {
     "Cleaning": "is being cleaned up before it runs again",
     "Nodes_required_for_job_are_DOWN": "waits for nodes that are down, drained or reserved",
     "NodeDown": "a node that it needs is down",
+    "No_suitable_topology_unit_found": "waits for one block, or one part of the network, with enough free nodes",
+    "No_suitable_topology_unit_found_for_segment": "waits for blocks with room for its segments",
     "BadConstraints": "asks for features that no set of nodes has",
     "JobLaunchFailure": "could not be started on its first node",
     "NonZeroExitCode": "ended with an error",
@@ -36,7 +38,7 @@ REASONS = {
     "InvalidAccount": "its account is not valid",
     "InvalidQOS": "its QOS is not valid",
 }
-"""**Source:** squeue(1), JOB REASON CODES."""
+"""**Source:** squeue(1), JOB REASON CODES; of topology, tried on 26.05.5."""
 
 STATES = {
     "PENDING": "waits",
@@ -56,12 +58,13 @@ STATES = {
     "REQUEUED": "is back in the queue",
     "REVOKED": "runs on a sibling cluster",
     "SPECIAL_EXIT": "waits, set aside after a failure",
+    UNTOLD: "has left no end, and Slurm does not say whether it runs",
 }
 
 
 def ended(code: int | None, job: Job | None) -> str:
     """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
-    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", "UNKNOWN"}):
+    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", FORGOTTEN, UNTOLD}):
         return in_words(job)
     if code is None:
         return "over; Slurm has forgotten how"

@@ -14,6 +14,7 @@ from glaunch.request import Request
 from glaunch.settings import Settings
 from glaunch.slurm_versions import (
     CPUS_NOT_INHERITED,
+    LISTS_SEGMENTS,
     LISTS_SPARES,
     NEWEST,
     NO_ARBITRARY_IN_BLOCKS,
@@ -53,23 +54,26 @@ def untried(version: Sequence[int]) -> tuple[str, ...]:
     return ()
 
 
-def by_version(version: Sequence[int], plugin: str, request: Request, fit: Eligible, mode: str, *, arranged: bool) -> tuple[str, ...]:
-    """The rows of the table of Slurm's versions that this job meets, `23.11: …; …`, and those that it misses for its placement."""
-    block, prefers = "block" in plugin, mode == "prefer"
+def by_version(version: Sequence[int], request: Request, fit: Eligible, mode: str, *, blocks: bool, segmented: bool) -> tuple[str, ...]:
+    """The rows of the table of Slurm's versions that this job meets, `23.11: …; …`, and those that it misses for its placement.
+
+    `blocks`: Slurm places it by topology/block; `segmented`: it is asked for in segments.
+    """
     met = {
         STEPS_APART: True,
         CPUS_NOT_INHERITED: bool(request.cpus_per_task or fit.layout.gpus_per_node),
-        LISTS_SPARES: prefers and not block,
-        NODES_OR_HOST_FILE: arranged,
-        SEGMENTS: block and prefers,
+        LISTS_SPARES: mode == "prefer",
+        NODES_OR_HOST_FILE: True,
+        SEGMENTS: segmented or (blocks and request.segment is not None),
         NO_GRES_PER_TASK: bool(fit.layout.gpus_per_node),
-        SEGMENTS_APART: block and prefers,
-        RANKS_FOLLOW_SWITCHES: arranged and not block,
-        NO_ARBITRARY_IN_BLOCKS: block,
+        LISTS_SEGMENTS: segmented,
+        SEGMENTS_APART: segmented,
+        RANKS_FOLLOW_SWITCHES: not blocks,
+        NO_ARBITRARY_IN_BLOCKS: blocks,
     }
     rows = [row for row, does in met.items() if does]
     here = (f"{row.span}: {row.what}; {row.then}" for row in rows if row.there(version))
-    missed = (row for row in rows if row in {LISTS_SPARES, SEGMENTS} and not row.there(version))
+    missed = (row for row in rows if row in {LISTS_SPARES, SEGMENTS, LISTS_SEGMENTS} and not row.there(version))
     return (*here, *(f"not before {row.span}: {row.what}; {row.then}" for row in missed))
 
 
@@ -131,7 +135,7 @@ def vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str,
     return ()
 
 
-def notes(request: Request, fit: Eligible, placement: Placement | None, arranged: bool, *, hidden: bool) -> tuple[str, ...]:
+def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
     """What is good to know: what the environment added, what would start sooner, why nodes are not free."""
     notes = list(fit.notes)
     if request.inherited:
@@ -143,8 +147,6 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, arranged
         notes.append(f"--mixed {why}")
     if request.unused:
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
-    if not arranged:
-        notes.append("with topology/block this Slurm takes no order of the ranks: they follow Slurm's own")
     if hidden:
         return tuple(notes)
     if placement is None:

@@ -134,7 +134,9 @@ def with_option(request: Request, name: str, value: str | None) -> Request:
     So the placement sees all that sbatch will see. Raises UsageError for what glaunch decides, and for a value that cannot be meant.
     """
     if name in DECIDED:
-        raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint="options of glaunch: glaunch run --help")
+        where = "the job's folder, which is made before Slurm needs it, holds all output: rundir.path says where, glaunch logs shows it"
+        hint = where if name in {"output", "error"} else "options of glaunch: glaunch run --help"
+        raise UsageError(f"--sbatch {name}: glaunch decides this itself", hint=hint)
     if name in PER_NODE:
         raise UsageError(f"--sbatch {name}: a plan counts GPUs by node", hint="--gpus-per-node [TYPE:]N and --ntasks-per-node N")
     if name == "export":

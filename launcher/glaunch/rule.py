@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 ANY_CLASS = "any"
 """In `Rule.classes`: every fabric class that a site names."""
-SWITCHES = MappingProxyType({"fail_fast": "fabric.fail_fast", "debug": "environment.debug"})
+SWITCHES = MappingProxyType({"fail_fast": "fabric.fail_fast", "debug": "environment.debug", "container": "container.image"})
 """A rule's switch → the settings key that turns it on."""
 
 

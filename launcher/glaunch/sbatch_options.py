@@ -1,11 +1,10 @@
 """A request as options of sbatch: which go into the script, and which beside it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from glaunch import __version__
 from glaunch.placement.layout import RankLayout
-from glaunch.plan import Option, Plan
+from glaunch.plan import Option
 from glaunch.request import OF_THE_JOB, Request, asks
 
 SWITCHES = ("exclusive", "requeue")
@@ -24,6 +23,7 @@ def directives(
     memory_mib: int,
     folder: str,
     work_dir: str,
+    segment: Option | None = None,
 ) -> tuple[Option, ...]:
     """The #SBATCH lines, in a fixed order.
 
@@ -56,6 +56,8 @@ def directives(
         options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
     if request.wait_for_leaves:
         options.append(Option("switches", request.wait_for_leaves))
+    if segment is not None:
+        options.append(segment)
     if request.time:
         options.append(Option("time", request.time, origins.get("time", "")))
     options += [Option(option, value, origins.get(option, "")) for option in TEXTS if (value := getattr(request, option))]
@@ -85,31 +87,6 @@ def batch_output(folder: str, *, array: bool) -> str:
     return folder.replace("%", "%%") + ("/batch-%A_%a.log" if array else "/batch-%j.log")
 
 
-def part_of(plan: Plan, number: int) -> Plan:
-    """The plan of one submission of an array that is several: a folder, an id and indexes of its own, all else the same."""
-    folder = f"{plan.folder}-{number + 1}" if number else plan.folder
-    values = {"array": plan.parts[number].indexes, "output": batch_output(folder, array=True)}
-    return replace(
-        plan,
-        part=number,
-        submission_id=f"{plan.submission_id}-{number + 1}" if number else plan.submission_id,
-        folder=folder,
-        directives=tuple(replace(option, value=values.get(option.name, option.value)) for option in plan.directives),
-    )
-
-
-def after_part(plan: Plan, job_id: str) -> tuple[Option, ...]:
-    """What the next part is told so that the cap on running tasks holds over all parts: it begins when the one before it is over.
-
-    Alternatives (`?`) cannot be joined with a further condition; the part before it has waited for one of them.
-    """
-    if not plan.parts or "%" not in plan.parts[0].indexes:
-        return ()
-    own = plan.request.dependency or ""
-    waits = f"afterany:{job_id}"
-    return (Option("dependency", f"{own},{waits}" if own and "?" not in own else waits, "at most so many tasks at once, over all parts"),)
-
-
 def hindrance(request: Request, *, listed: bool = True) -> str:
     """Why no nodes are asked for, whatever is free; "" when nothing stands against it. `listed`: they would be listed by name."""
     others = {name for name, _ in request.sbatch}
@@ -128,6 +105,8 @@ def hindrance(request: Request, *, listed: bool = True) -> str:
         "hold": "it is held",
         "switches": "your own --switches asks Slurm for the nodes",
         "contiguous": "--contiguous asks Slurm for the nodes",
+        "spread-segments": "--spread-segments asks Slurm for the nodes",
+        "consolidate-segments": "--consolidate-segments asks Slurm for the nodes",
         "nice": "it gives way to other jobs",
     }.items():
         if name in others:

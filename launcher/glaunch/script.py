@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SHELLS_OWN = frozenset({"IFS", "PPID", "UID", "EUID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO", "OPTIND", "OPTARG"})
+"""bash ends a script that sets most of them. **Source:** bash(1), Shell Variables; POSIX XCU 2.5.3."""
 _SIGNALS = ("HUP", "USR1", "USR2")
 """Passed on to the program when they reach the batch shell alone: without a trap they would end it, and the job."""
 
@@ -88,7 +90,7 @@ def render(plan: Plan, templates: Mapping[str, str], *, version: str, gathering:
             carriage_return=any("\r" in variable.value for variable in plan.environment.variables),
             signals=_signals(plan),
             launch=plan.launch,
-            form="planned" if plan.launch.arranged and plan.order else "slurm",
+            order="planned" if plan.order else "slurm",
             before_limit_s=gathering.before_limit_s,
             gather_s=gathering.timeout_s,
             cap_bytes=gathering.cap_bytes,
@@ -181,8 +183,10 @@ def _indexes(plan: Plan) -> str:
     whole = {"MIN": array.lowest, "MAX": array.highest, "COUNT": array.count, "STEP": array.step}
     lines = [
         "# One of several submissions of a larger array: the program sees the index, and the whole array, that were asked for.",
-        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ]; then',
-        f"    export SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + {plan.offset}))",
+        "# Slurm's own index stands in the attempt's name, JOB.INDEX.RESTART: a launcher of ranks reads this file before they do.",
+        'if [ -n "${SLURM_ARRAY_TASK_ID-}" ] && [ -n "${gl_attempt-}" ]; then',
+        "    gl_index=${gl_attempt##*/}; gl_index=${gl_index#*.}; gl_index=${gl_index%%.*}",
+        f"    export SLURM_ARRAY_TASK_ID=$((gl_index + {plan.offset}))",
         f"    export {' '.join(f'SLURM_ARRAY_TASK_{name}={value}' for name, value in whole.items())}",
         "fi",
     ]
@@ -259,6 +263,17 @@ def _named(pattern: str, what: str) -> Callable[[str], str]:
     return check
 
 
+def _variable(name: str) -> str:
+    """A name that job.sbatch can export: the shells' own would end it or change how it reads, and gl_ is the script's."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise UsageError(f"{name!r} is no name of an environment variable")
+    if name in _SHELLS_OWN or name.startswith("gl_"):
+        raise UsageError(
+            f"{name}: this name belongs to the job's own shell", hint=f"set it for the program alone: … env {name}=VALUE PROGRAM"
+        )
+    return name
+
+
 def _number(value: int) -> str:
     return str(int(value))
 
@@ -276,7 +291,7 @@ def _environment(templates: Mapping[str, str]) -> "Environment":
         code=_code,
         number=_number,
         option=_named(r"[a-z][a-z0-9-]*", "an sbatch option"),
-        variable=_named(r"[A-Za-z_][A-Za-z0-9_]*", "an environment variable"),
+        variable=_variable,
         signal=_named(r"[A-Z0-9+]+", "a signal"),
     )
     return environment

@@ -75,8 +75,8 @@ NODES_OR_HOST_FILE = Change(
 SEGMENTS = Change(
     (24, 5),
     "topology/block knows --segment: groups of nodes that lie in one block each",
-    "before: no way to ask for a set under topology/block, so Slurm chooses and glaunch orders",
-    "sbatch(1) of 24.05; CHANGELOG/slurm-24.05.md",
+    "asked for with --segment, or where groups should stay in a block; before: those groups are kept together in the order of ranks alone",
+    "sbatch(1) of 24.05; tried on 24.11.5 and 26.05.5",
 )
 REFUSES_TOO_MANY_NODES = Change(
     (24, 11),
@@ -121,23 +121,29 @@ UNFILLED_BLOCKS = Change(
     "topo check tells of them on older versions, where slurmctld does not start with them (GL433)",
     "tried: slurmctld of 24.11.5 and 25.11",
 )
+LISTS_SEGMENTS = Change(
+    (25, 11),
+    "topology/block takes --nodelist beside --segment: exactly the job's nodes, whole segments in each block",
+    "before: a job with segments is pinned only where it is one segment; --place prefer needs a spare node",
+    "CHANGELOG/slurm-25.11.md; tried: 24.11.5 refuses such a list, 26.05.5 takes it",
+)
 SEGMENTS_APART = Change(
     (25, 11),
-    "--spread-segments and --consolidate-segments say where segments lie, and --segment may stand beside a list of nodes",
-    "not asked for; --sbatch spread-segments does",
-    "CHANGELOG/slurm-25.11.md",
+    "--spread-segments and --consolidate-segments say where segments lie",
+    "not asked for; --sbatch spread-segments does, and then leaves the choice to Slurm",
+    "CHANGELOG/slurm-25.11.md; tried on 26.05.5",
 )
 RANKS_FOLLOW_SWITCHES = Change(
     (26, 5),
-    "a step's tasks follow the topology without SwitchAsNodeRank",
-    "topo check does not recommend it any more (GL431); the plan's order goes by a host file, which goes before it",
-    "CHANGELOG/slurm-26.05.md; tried on 26.05.5: ranks lie as the host file says",
+    "the tasks of a step with --distribution=block follow the topology, without SwitchAsNodeRank; before, the nodes' names",
+    "topo check does not recommend it any more (GL431); a job whose ranks stand in Slurm's own order asks a step for that order",
+    "tried on 26.05.5; CHANGELOG/slurm-26.05.md",
 )
 NO_ARBITRARY_IN_BLOCKS = Change(
     (26, 5),
-    "topology/block refuses --distribution=arbitrary",
-    "ranks of such a job start in Slurm's own order, and the plan says so",
-    "tried on 26.05; CHANGELOG/slurm-26.05.md",
+    "topology/block refuses a job with --distribution=arbitrary; a step in a job may still have it",
+    "nothing: on every version the step alone is asked for the order of the ranks",
+    "tried on 24.11.5 and 26.05.5",
 )
 EXCLUSIVE_APART = Change(
     (26, 5),
@@ -160,6 +166,7 @@ CHANGES = (
     TOPOLOGY_YAML,
     TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
+    LISTS_SEGMENTS,
     SEGMENTS_APART,
     RANKS_FOLLOW_SWITCHES,
     NO_ARBITRARY_IN_BLOCKS,

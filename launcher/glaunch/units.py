@@ -9,8 +9,8 @@ MIB = 1 << 20
 """Bytes."""
 
 
-def parse_time_s(text: str) -> int | None:
-    """Seconds of a Slurm time; None for no limit (`UNLIMITED`, `INFINITE`, `NONE`, `-1`).
+def parse_time_s(text: str, what: str = "") -> int | None:
+    """Seconds of a Slurm time, `what` says whose (`-t`); None for no limit (`UNLIMITED`, `INFINITE`, `NONE`, `-1`).
 
     Forms: `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours`, `days-hours:minutes`, `days-hours:minutes:seconds`.
     Raises UsageError on anything else.
@@ -21,7 +21,9 @@ def parse_time_s(text: str) -> int | None:
         return None
     match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", word)
     if not match:
-        raise UsageError(f"{text!r} is no time", hint="write it as Slurm does: 90 (minutes), 1:30:00, 2-12 (days-hours), 2-12:30:00")
+        raise UsageError(
+            f"{what} {text!r} is no time".lstrip(), hint="write it as Slurm does: 90 (minutes), 1:30:00, 2-12 (days-hours), 2-12:30:00"
+        )
     days, first, second, third = (None if group is None else int(group) for group in match.groups())
     if days is not None:
         return days * 86400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
@@ -56,14 +58,16 @@ def format_span(time_s: float) -> str:
     return f"{days} d {hours} h" if hours else f"{days} d"
 
 
-def parse_memory_mib(text: str) -> int:
-    """MiB of a Slurm memory size: a bare number is MiB, suffixes K, M, G, T (with or without B, i) are powers of 1024.
+def parse_memory_mib(text: str, what: str = "") -> int:
+    """MiB of a Slurm memory size, `what` says whose (`--mem`).
+
+    A bare number is MiB, suffixes K, M, G, T (with or without B, i) are powers of 1024.
 
     Raises UsageError on anything else. **Source:** sbatch(1), `--mem`.
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGTP]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     if not match:
-        raise UsageError(f"{text!r} is no memory size", hint="write it as Slurm does: 4000 (MiB), 64G, 1T")
+        raise UsageError(f"{what} {text!r} is no memory size".lstrip(), hint="write it as Slurm does: 4000 (MiB), 64G, 1T")
     power = {"K": -1, "": 0, "M": 0, "G": 1, "T": 2, "P": 3}[match[2].upper()]
     return int(float(match[1]) * 1024.0**power)
 

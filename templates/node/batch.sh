@@ -1,11 +1,11 @@
 # batch.sh: the steps of job.sbatch, which reads this file and sets
-#   gl_folder gl_submission gl_work_dir    gl_tasks gl_nodes gl_per_node gl_form    gl_cap_bytes gl_gather_s gl_before_limit_s gl_start_s
+#   gl_folder gl_submission gl_work_dir    gl_tasks gl_nodes gl_per_node gl_order    gl_cap_bytes gl_gather_s gl_before_limit_s gl_start_s
 # All names begin with gl_: a variable that came with the user's environment stays exported, so setting it here would change what the
 # program sees.
 # shellcheck disable=SC2030,SC2031,SC2034,SC2154 # names that job.sbatch sets or reads; what changes in a subshell is meant for it alone
 
 gl_main='' gl_timer='' gl_watcher='' gl_ender='' gl_told='' gl_among='' gl_code=0 gl_started_s='' gl_began_s=${gl_began_s:-$(date +%s)}
-gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' # what the form says, and the container
+gl_speak=0 gl_how='' gl_own_order='' gl_patience_s='' gl_runtime='' gl_gres=--gres=none # what the form says, and the container
 
 say() { printf 'glaunch: %s\n' "$*" >&2; }
 
@@ -17,58 +17,31 @@ stop() {
 # A caller may have had no PATH. The shell then has one of its own, which no step sees: it would not find sh.
 if [ -n "${PATH-}" ]; then export PATH; else export PATH=/usr/local/bin:/usr/bin:/bin; fi
 
+some() { # COUNT ONE MORE
+    if [ "$1" -eq 1 ]; then printf '1 %s' "$2"; else printf '%d %s' "$1" "$3"; fi
+}
+
 # The launch form: how the ranks are started, and what each node then does
 # shellcheck source=/dev/null
 . "$gl_folder/node/form.sh"
+# The steps of one kind each: modules, the order and whether it is a good set, the container
+for gl_part in modules order container; do
+    # shellcheck source=/dev/null
+    . "$gl_folder/node/batch-$gl_part.sh"
+done
 
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
 
-# The shell function `module`, where a centre has one: functions are not inherited, so a script reads what defines it, as a login shell does.
-find_modules() {
-    ! command -v module >/dev/null || return 0
-    for gl_init in ${MODULESHOME:+"$MODULESHOME/init/sh"} ${LMOD_PKG:+"$LMOD_PKG/init/sh"} /etc/profile.d/modules.sh /etc/profile.d/lmod.sh \
-        /etc/profile.d/z00_lmod.sh /usr/share/lmod/lmod/init/sh /usr/share/modules/init/sh /usr/share/Modules/init/sh; do
-        # Tried in a shell of its own: an error in a file that is read ends the shell
-        # shellcheck source=/dev/null
-        if [ -r "$gl_init" ] && (set +u && . "$gl_init" && command -v module) >/dev/null 2>&1; then
-            set +u
-            # shellcheck source=/dev/null
-            . "$gl_init"
-            set -u
-            return 0
-        fi
-    done
-    return 1
-}
-
-load_modules() { # NAME…
-    find_modules || stop "no modules on ${SLURMD_NODENAME:-this host} (neither Lmod nor environment-modules is found): $* cannot be loaded"
-    for gl_module in "$@"; do
-        gl_before=${LOADEDMODULES-}
-        set +u
-        module load "$gl_module" >"$gl_attempt/module.said" 2>&1
-        gl_result=$?
-        set -u
-        # Old ones report no failure: then nothing new is loaded
-        case :${LOADEDMODULES-}: in
-        *":$gl_module:"* | *":$gl_module/"*) ;;
-        *) [ "${LOADEDMODULES-}" != "$gl_before" ] || gl_result=1 ;;
-        esac
-        if [ "$gl_result" -ne 0 ]; then
-            gl_said=$(tr -s '[:space:]' ' ' <"$gl_attempt/module.said" | head -c 300)
-            stop "module $gl_module does not load on ${SLURMD_NODENAME:-this host}; no rank was started: $gl_said"
-        fi
-        cat "$gl_attempt/module.said" >&2
-    done
-    rm -f "$gl_attempt/module.said"
+# What sbatch left in the environment about the ranks' shape: a step of another shape would contradict it.
+forget_shape() {
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
+        SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
 }
 
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
-# What sbatch left in the environment about the ranks' shape would contradict that.
 each() { # SECONDS COMMAND…
     (
-        unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
-            SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
+        forget_shape
         gl_limit=$1
         shift
         if [ -n "${gl_host_file-}" ]; then
@@ -77,7 +50,7 @@ each() { # SECONDS COMMAND…
         else
             set -- --distribution=block --nodes="$gl_nodes" --ntasks-per-node=1 ${gl_among:+"--nodelist=$gl_among"} "$@"
         fi
-        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 --gres=none \
+        exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 ${gl_gres:+"$gl_gres"} \
             --mpi=none --input=none "$@"
     )
 }
@@ -96,170 +69,18 @@ make_attempt() {
     [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || say "run ${gl_attempt##*/} begins"
 }
 
-order_ranks() { order_nodes; }
-slurm_order() { nodes_as_granted; }
-
-# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
-order_nodes() {
-    scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
-    gl_granted=$(($(wc -l <"$gl_attempt/granted")))
-    [ "$gl_granted" -ge "$gl_nodes" ] || stop "$gl_nodes nodes are needed, and the allocation has $gl_granted"
-    if [ "$gl_form" = planned ]; then
-        sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
-            "$gl_leaf_group" "$gl_pod_group" || gl_form=slurm
-    fi
-    [ "$gl_form" = planned ] || nodes_as_granted
-    name_nodes
-}
-
-# For the steps that are not the ranks: an allocation may have more nodes than this run
-name_nodes() {
-    gl_among=
-    [ "$gl_granted" -eq "$gl_nodes" ] || gl_among=$(awk '{ printf "%s%s", sep, $0; sep = "," }' "$gl_attempt/ordered")
-}
-
-some() { # COUNT ONE MORE
-    if [ "$1" -eq 1 ]; then printf '1 %s' "$2"; else printf '%d %s' "$1" "$3"; fi
-}
-
-# What Slurm granted, beside the plan and beside what this size needs at best: said where it is worse, and written down.
-judge_placement() { # [here]
-    # shellcheck disable=SC2046 # four numbers
-    set -- "${1-}" $(sh "$gl_folder/node/placed.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_folder/switches.tsv")
-    [ $# -eq 5 ] || return 0
-    gl_pods=$2 gl_leaves=$3 gl_hops=$4 gl_unknown=$5 gl_bad=0
-    gl_words="$gl_nodes nodes on $(some "$gl_leaves" leaf leaves) in $(some "$gl_pods" pod pods)"
-    if [ "$gl_nodes" -ne "$gl_plan_nodes" ] || [ "$gl_unknown" -gt 0 ]; then
-        :
-    elif [ "$gl_pods" -gt "$gl_fewest_pods" ] && [ "$gl_fewest_pods" -gt 0 ]; then
-        gl_bad=1
-        say "placement: $gl_words; so many fit in $(some "$gl_fewest_pods" pod pods)"
-    elif [ "$gl_plan_pods" -gt 0 ] && [ $((gl_pods * 1000000 + gl_leaves)) -gt $((gl_plan_pods * 1000000 + gl_plan_leaves)) ]; then
-        say "placement: $gl_words; the plan had $(some "$gl_plan_leaves" leaf leaves) in $(some "$gl_plan_pods" pod pods)"
-    fi
-    case $gl_bad.$gl_on_bad in
-    1.fail)
-        write_placement failed
-        stop "placement: too many pods, and --on-bad-placement fail: no rank was started"
-        ;;
-    1.requeue) back_to_queue "$1" ;;
-    esac
-    write_placement ''
-}
-
-write_placement() { # DID
-    printf '{"schema": "glaunch.placement/1", "pods": %d, "leaves": %d, "hops": %d, "unknown": %d, "fewest_pods": %d, "bad": %d, "did": "%s"}\n' \
-        "$gl_pods" "$gl_leaves" "$gl_hops" "$gl_unknown" "$gl_fewest_pods" "$gl_bad" "$1" >"$gl_attempt/placement.json.part"
-    mv "$gl_attempt/placement.json.part" "$gl_attempt/placement.json"
-}
-
-# Once in a job's life, and never a pinned one, which Slurm does not requeue. It returns when the job goes on.
-back_to_queue() { # [here]
-    if [ "$1" = here ]; then
-        say "placement: this allocation is not for the queue: it goes on"
-    elif [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ]; then
-        say "placement: it has run before: it goes on"
-    else
-        write_placement requeued # now, since Slurm ends this shell at once
-        say "placement: Slurm is asked to take the job back, this once"
-        if gl_answer=$(scontrol requeue "$SLURM_JOB_ID" 2>&1); then
-            sleep 60 &
-            wait $! # a signal ends the wait
-        fi
-        say "placement: Slurm does not take the job back${gl_answer:+ ($gl_answer)}: it goes on"
-    fi
-}
-
-nodes_as_granted() {
-    gl_form=slurm
-    head -n "$gl_nodes" "$gl_attempt/granted" >"$gl_attempt/ordered"
-    gl_most=$gl_per_node
-    [ "$gl_tasks" -le $((gl_nodes * gl_per_node)) ] || gl_most=$(((gl_tasks + gl_nodes - 1) / gl_nodes))
-    sh "$gl_folder/node/spread.sh" "$gl_attempt/ordered" "$gl_tasks" "$gl_most" >"$gl_attempt/hosts"
-}
-
-# The container of this job, if it has one: gl_runtime is then pyxis, or what each task starts itself (gl_enter tells them).
-choose_runtime() {
-    [ -r "$gl_folder/container.sh" ] || return 0
-    # shellcheck source=/dev/null
-    . "$gl_folder/container.sh"
-    gl_container=glaunch_${gl_submission}_${gl_attempt##*/}
-    case $gl_runtime in
-    auto | pyxis)
-        if srun --help 2>/dev/null | grep -q -e '--container-image'; then
-            gl_runtime=pyxis
-            return
-        fi
-        [ "$gl_runtime" = auto ] || stop "no container on ${SLURMD_NODENAME:-this host}: its srun has no --container-image (pyxis)" 127
-        ;;
-    esac
-    for gl_enter in apptainer singularity; do
-        command -v "$gl_enter" >/dev/null && break
-        gl_enter=
-    done
-    [ -n "$gl_enter" ] || stop "no container on ${SLURMD_NODENAME:-this host}: srun has no pyxis there, and there is no apptainer" 127
-    gl_runtime=$gl_enter
-    export gl_enter
-}
-
-with_pyxis() { # COMMAND WORD…: COMMAND with what makes srun start the container, before WORD…
-    gl_command=$1
-    shift
-    set -f # the site's options are words without blanks, and none of them is a pattern
-    # shellcheck disable=SC2086
-    set -- --container-image="$gl_pyxis" --container-name="$gl_container" --container-mounts="$(shown_folders)" \
-        --container-workdir="$gl_inside" ${gl_names:+"--container-env=$(printf '%s' "$gl_names" | tr ' ' ,)"} $gl_options "$@"
-    set +f
-    "$gl_command" "$@"
-}
-
-become_srun() { # [OPTION…] COMMAND…: the step that runs the program
-    [ "$gl_runtime" != pyxis ] || with_pyxis srun_itself "$@"
-    srun_itself "$@"
-}
-
-srun_itself() { exec srun "$@"; }
-
-bring() { each "$gl_import_s" "$@"; }
-
-# Once on each node of the job: the image comes there, and the program is looked for inside. Later steps find it there.
-bring_container() {
-    say "container $gl_named comes onto $(some "$gl_nodes" node nodes), by $gl_runtime"
-    gl_brought=1
-    if [ "$gl_runtime" = pyxis ]; then
-        [ "${gl_mpi-}" != mpirun ] || stop "mpirun starts no ranks in a container of pyxis: launch.mpi: pmix" 2
-        with_pyxis bring sh "$gl_folder/node/probe.sh" "$gl_attempt" "$gl_folder" inside
-    else
-        bring sh "$gl_folder/node/container.sh" bring "$gl_attempt" "$gl_folder"
-    fi
-    case $? in
-    0) ;;
-    124 | 137) stop "container: it did not come within $gl_import_s s (container.import_timeout_s); no rank was started" ;;
-    126 | 127) stop "container: the program cannot run in it; no rank was started" 127 ;;
-    *) stop "container: it does not start on every node; no rank was started" ;;
-    esac
-}
-
-# After a cancel Slurm starts no more steps; what is left then is the host of this shell.
-leave_container() {
-    [ -n "${gl_brought-}" ] || return 0
-    [ -z "$gl_file" ] || [ "$gl_runtime" = pyxis ] || [ -z "$gl_started_s" ] || return 0 # a file that Apptainer used where it is
-    each 30 sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container" >/dev/null 2>&1 ||
-        sh "$gl_folder/node/container.sh" leave "$gl_attempt" "$gl_folder" "$gl_container"
-}
-
 probe() {
     # shellcheck disable=SC2016 # $1 is for the shell over there
     each 60 sh -c '[ -r "$1/node/probe.sh" ] || { printf "glaunch: %s: does not see %s\\n" "$SLURMD_NODENAME" "$1" >&2; exit 73; }
         exec sh "$1/node/probe.sh" "$2" "$1"' sh "$gl_folder" "$gl_attempt"
 }
 
-# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one: topology/block does not since 26.05.
+# The step goes out in the ranks' order where Slurm is to make that, so it also shows whether Slurm takes one.
 look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     choose_runtime
     form_ready
-    if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
+    if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
         gl_host_file=$gl_attempt/ordered
         probe
         gl_result=$?
@@ -271,7 +92,7 @@ look_at_nodes() {
     case $gl_result in
     0 | 72 | 73 | 126 | 127) ;;
     *)
-        if [ "$gl_form" = planned ] && [ -z "$gl_own_order" ]; then
+        if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
             slurm_order
             name_nodes
             probe
@@ -326,7 +147,7 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
     set -- --export=ALL --ntasks="$gl_tasks" --label --open-mode=append --output=out/%N.log \
         ${SLURM_CPUS_PER_TASK:+"--cpus-per-task=$SLURM_CPUS_PER_TASK"} ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_order" = planned ]; then
         unset SLURM_NTASKS_PER_NODE # the host file says it, also for a last node with fewer (and no --nodes: 24.11 refuses both)
         export SLURM_HOSTFILE="$gl_attempt/hosts"
         become_srun --distribution=arbitrary "$@"
@@ -359,7 +180,7 @@ start() {
 
 audit() { # TRY: what the report compares with the plan
     printf '{"schema": "glaunch.audit/1", "order": "%s", "first": "%s", "master": "%s", "port": %d, "try": %d, "tasks": %d, "nodes": %d, ' \
-        "$gl_form" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
+        "$gl_order" "$gl_first" "$MASTER_ADDR" "$MASTER_PORT" "$1" "$gl_tasks" "$gl_nodes"
     printf '"how": "%s", "log_dir": "%s", "began_s": %d}\n' "$gl_how" "$(printf '%s' "$GLAUNCH_LOG_DIR" | awk '{ gsub(/[\\"]/, "\\\\&"); print }')" "$gl_began_s"
 }
 

@@ -35,7 +35,7 @@ order_one() {
     mkdir "$gl_attempt" || stop "cannot write in $gl_attempt"
     SLURM_JOB_NODELIST=$gl_nodelist
     order_nodes
-    [ "$gl_form" = planned ] || exit 4
+    [ "$gl_order" = planned ] || exit 4
 }
 
 all_together() {
@@ -57,7 +57,7 @@ order_ranks() {
 }
 
 slurm_order() { # for all, so that one step can start them
-    gl_form=slurm
+    gl_order=slurm
     rm -f "$gl_attempt/granted" "$gl_attempt/ordered" "$gl_attempt/hosts"
     in_components granted_one || exit 1
     in_components all_together || exit 1
@@ -94,12 +94,6 @@ gl_each_component='
     done
     shift "$gl_words"'
 
-# What the batch shell has of the first component would hold for all.
-forget_shape() {
-    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
-        SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
-}
-
 each_own() { # COMPONENT
     shape "$1"
     gl_options="--ntasks=$gl_nodes --nodelist=./component.$1/ordered --distribution"
@@ -113,7 +107,7 @@ each_own() { # COMPONENT
 # As batch.sh's: one task on every node of this run, or on one node of the first component.
 each() { # SECONDS COMMAND…
     (
-        forget_shape
+        forget_shape # the first component's, which would hold for all
         gl_limit=$1 gl_own=each_own
         shift
         set -- --overlap --cpus-per-task=1 --mem=0 --gres=none --mpi=none --input=none "$@"
@@ -129,7 +123,7 @@ each() { # SECONDS COMMAND…
 ranks_own() { # COMPONENT
     shape "$1"
     gl_options="--ntasks=$gl_tasks${gl_cpus:+ --cpus-per-task=$gl_cpus}"
-    if [ "$gl_form" = planned ]; then
+    if [ "$gl_order" = planned ]; then
         gl_options="$gl_options --distribution=arbitrary --nodelist=./component.$1/hosts"
     else
         gl_options="$gl_options --distribution=block --nodes=$gl_nodes --nodelist=./component.$1/ordered"

@@ -67,6 +67,11 @@ def test_a_secret_reaches_the_program_and_no_file(ada: User) -> None:
     ]
     assert holding == []
     assert b"s3cret" not in b"".join(path.read_bytes() for path in (ada.home / ".local/state/glaunch").rglob("*") if path.is_file())
+    # by hand the secret must be exported again, and the job says so where it is not
+    script = str(ada.folder(job_id) / "job.sbatch").replace(str(ada.home), "/home/ada")
+    assert ada.run("sbatch", "--wait", script).code == 0
+    logs = [path.read_text() for path in ada.folder(job_id).glob("batch-*.log")]
+    assert sum("no HF_TOKEN in the environment of this job: export it" in text for text in logs) == 1
 
 
 def test_export_none_and_names(ada: User) -> None:

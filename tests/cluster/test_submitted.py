@@ -83,6 +83,7 @@ def test_the_cap_of_an_array_holds_over_its_parts_and_a_name_means_all_of_them(a
     first, second = done.stdout.strip().split(":")
     assert ada.job(second)["Dependency"].startswith(f"afterany:{first}_*")
     assert ada.job(second)["ArrayTaskThrottle"] == "3"
+    assert f"job {second}, the part 5 of the same array, goes on" in ada.glaunch("cancel", first).stderr
     assert ada.glaunch("cancel", "capped").code == 0
     assert {ada.wait_for(job_id)["JobState"] for job_id in (first, second)} == {"CANCELLED"}
 
@@ -161,11 +162,11 @@ def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of
     sandboxes: Callable[..., Sandbox],
 ) -> None:
     # Backfill alone starts such jobs; here it comes often
-    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1",)))
+    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1", "PartitionName=cpu Nodes=n[001-002]")))
     ada.write("prog.sh", PROGRAM)
     ada.write("server.sh", SERVER)
     first = ("-N", "2", "--ntasks-per-node", "4", "-t", "5", "-w", "n003,n004", "--env", "FAIL=9", "--env", "CODE=7", "./prog.sh", "a b")
-    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-w", "n001", "--", "./server.sh", ":", "c d")
+    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
     assert done.code == 7, done.stderr
     assert "rank 9 on n001 exited with code 7" in done.stderr
     assert "all 10 ranks ran where the plan's order puts them" in done.stderr

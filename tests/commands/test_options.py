@@ -35,3 +35,20 @@ def test_sbatchs_options_may_stand_before_the_script_by_their_own_names() -> Non
 def test_a_most_of_requeues_asks_for_requeues_and_a_cluster_is_named() -> None:
     request = asked("train.py -n 8 --max-requeues 3 -M red")
     assert (request.requeue, request.max_requeues, request.clusters) == (True, 3, "red")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (("--launcher", "torch"), "'torch' is none of srun, torchrun, mpi, accelerate, exec; did you mean torchrun?"),
+        (("--place", "pinn"), "did you mean pin?"),
+        (("--objective", "x"), "'x' is none of hops, ring, spread"),
+        (("-n", "eight"), "'eight' is no whole number from 1"),
+        (("-N", "2-4"), "'2-4' is no whole number from 1"),
+        (("-n", "0"), "'0' is no whole number from 1"),
+    ],
+)
+def test_a_value_that_cannot_be_meant_is_told_with_what_can(line: tuple[str, str], said: str) -> None:
+    with pytest.raises(click.BadParameter) as refused:
+        asked(" ".join([*line, "train.py"]))
+    assert refused.value.message.endswith(said)

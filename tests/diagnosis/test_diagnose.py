@@ -165,9 +165,11 @@ def test_a_node_that_fails_and_memory_that_runs_out() -> None:
     assert memory.host == "n003"
 
 
-def test_a_cancelled_job_is_no_error() -> None:
-    found = diagnose(failed("slurmstepd-n001: error: *** JOB 63 ON n001 CANCELLED AT 2026-11-30T07:51:18 ***\n", "CANCELLED", 143))
-    assert [(finding.code, finding.severity) for finding in found if finding.code.startswith("GL2")] == [("GL206", "note")]
+@pytest.mark.parametrize("speaker", ["slurmstepd-n001: ", "[2026-11-30T07:51:18.123] "])
+def test_a_cancelled_job_is_no_error_whoever_says_so(speaker: str) -> None:
+    line = f"{speaker}error: *** STEP 63.2 ON n001 CANCELLED AT 2026-11-30T07:51:18 ***"
+    found = [finding for finding in diagnose(failed(line + "\n", "CANCELLED", 143)) if finding.code.startswith("GL2")]
+    assert [(finding.code, finding.severity, finding.evidence) for finding in found] == [("GL206", "note", line)]
 
 
 def test_a_job_that_has_ended_before_slurm_says_so() -> None:

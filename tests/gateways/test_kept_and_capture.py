@@ -1,6 +1,9 @@
 """Kept answers, captures, and other names for people and machines."""
 
+import json
 import os
+import time
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glaunch import config
 from glaunch.cluster import Cluster
 from glaunch.errors import SlurmError, UsageError
+from glaunch.gateways.allowance import with_accounting
 from glaunch.gateways.capture import Recorded, read_capture, record, replay, taken_at_s, write_capture
-from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster, with_accounting
+from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster
 from glaunch.gateways.mask import Mask
 from glaunch.gateways.process import Completed
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
+from glaunch.history import History
 from glaunch.hostlist import expand
 from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS
+from glaunch.pipeline import World, see
 from glaunch.placement.eligible import eligible
 from glaunch.placement.partition import choose_partition
 from glaunch.request import Request
@@ -64,6 +71,36 @@ def test_a_broken_file_is_as_if_it_were_not_there(tmp_path_factory: pytest.TempP
     (path,) = (folder / "kept").iterdir()
     path.write_bytes(junk)
     assert kept.get("config", 1.0, 9) is None
+
+
+@pytest.mark.parametrize("change", [{"taken_at_s": 10**400}, {"taken_at_s": float("nan")}, {"text": None}, {"text": ["x"]}])
+def test_a_strange_value_in_it_is_as_if_it_were_not_there(tmp_path: Path, change: Mapping[str, object]) -> None:
+    kept = Kept(tmp_path / "kept", environ=conf(tmp_path))
+    kept.put("config", Answer("x", 1.0))
+    (path,) = (tmp_path / "kept").iterdir()
+    path.write_bytes(zlib.compress(json.dumps({**json.loads(zlib.decompress(path.read_bytes())), **change}).encode()))
+    assert kept.get("config", 1.0, 9) is None
+    path.write_bytes(zlib.compress(b"[" * 200_000))
+    assert kept.get("config", 1.0, 9) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert kept.get("config", 1.0, 9) is None
+
+
+@pytest.mark.parametrize("question", ["config", "partitions", "topology", "version", "nodes"])
+def test_an_answer_that_is_kept_and_cannot_be_read_is_asked_for_anew(tmp_path: Path, question: str) -> None:
+    kept = Kept(tmp_path / "kept", environ=conf(tmp_path))
+    world = World(
+        counted(DEMO)[0], config.load(home=tmp_path, cwd=tmp_path, environ={}, etc=tmp_path), (), {}, History(tmp_path / "state", "h"), kept
+    )
+    sound = see(world, max_age_s=60.0)
+    kept.put(question, Answer("what nobody can read", time.time()))
+    again = see(world, max_age_s=60.0)
+    assert (again[0].nodes, again[0].partitions, again[0].slurm_version) == (sound[0].nodes, sound[0].partitions, sound[0].slurm_version)
+    assert again[1].switches == sound[1].switches
+    found = kept.get(question, time.time(), 60.0)
+    assert found is not None
+    assert found.text != "what nobody can read"
 
 
 def test_a_folder_that_cannot_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
@@ -240,6 +277,11 @@ def test_a_database_that_does_not_answer_is_a_note_and_left_alone(tmp_path: Path
     assert all(one.accounting is None and one.accounting_note.startswith("what your account and QOS allow is not known: ") for one in seen)
     assert {argv[3] for argv in asked} == {"qos", "user", "assoc"}
     assert len(asked) == 6, "once, and once more five minutes later"
+
+
+def test_accounting_that_is_kept_and_cannot_be_read_is_asked_for_anew(tmp_path: Path) -> None:
+    Kept(tmp_path / "kept", environ=conf(tmp_path)).put("allowance", Answer("x\fy\fz", 0.0))
+    test_accounting_is_asked_once_an_hour_and_before_a_refusal(tmp_path)
 
 
 def test_nobody_is_asked_where_nothing_is_enforced(tmp_path: Path) -> None:

@@ -505,6 +505,17 @@ def test_limit_returns_before_the_end_and_sees_a_raised_one(tmp_path: Path) -> N
     assert (tmp_path / "count").read_text().strip() == "3"
 
 
+def test_limit_of_several_components_is_the_first_of_theirs(tmp_path: Path) -> None:
+    env = programs(
+        tmp_path / "bin",
+        scontrol="""for left in 900 0 600; do
+            echo "JobId=7 HetJobId=7 HetJobOffset=0 JobName=x"
+            echo "   StartTime=2020-01-01T00:00:00 EndTime=$(date -d "+$left seconds" +%Y-%m-%dT%H:%M:%S) Deadline=N/A"
+        done""",
+    )
+    assert sh("limit.sh", 60, env={**env, "SLURM_JOB_ID": "7"}).returncode == 0
+
+
 def test_limit_asks_for_its_own_task_of_an_array(tmp_path: Path) -> None:
     env = programs(tmp_path / "bin", scontrol=f'printf "%s\\n" "$*" >{tmp_path}/asked')
     sh("limit.sh", 3, env={**env, "SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "12", "SLURM_ARRAY_TASK_ID": "3"})

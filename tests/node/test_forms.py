@@ -37,9 +37,12 @@ echo "env $(hex "$HOSTILE")."
 echo "env $(hex "$SLURM_HOSTILE")."
 place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
 echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
-[ "${RANK:-3}" != 3 ] || { sleep 1; exit 7; }
+[ "${RANK:-3}" = 3 ] || exit 0
+[ -z "${TORCHELASTIC_RUN_ID-}${OMPI_COMM_WORLD_RANK-}" ] || sleep 2
+exit 7
 """
-"""What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7, last: mpirun ends all others."""
+"""What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7. torchrun and mpirun then end the others,
+so these get the time to speak."""
 LISTENS = """
 import os, signal, time
 def told(number, _):
@@ -78,7 +81,7 @@ def lines_of(run: AttemptFolder) -> dict[int, list[str]]:
     for host in run.hosts:
         for line in (run.path / "out" / f"{host}.log").read_text().splitlines():
             label, colon, text = line.partition(": ")
-            if colon and label.strip().isdigit() and not text.startswith("slurmstepd-"):
+            if colon and label.strip().isdigit() and not text.startswith("slurmstepd-") and " error: *** STEP " not in text:  # 26.05
                 found.setdefault(int(label), []).append(text)
     return found
 

@@ -174,8 +174,10 @@ def test_shared_nodes_need_their_whole_share() -> None:
     assert ask(here, tasks=4, partition=replace(here.partitions[0], over_subscribe="EXCLUSIVE")).nodes == ("n3",)
     small = replace(here.partitions[0], job_defaults=MappingProxyType({"DefCpuPerGPU": "1", "DefMemPerGPU": "1000"}))
     assert ask(here, tasks=4, partition=small).nodes == ("n1", "n2", "n3")
-    assert ask(here, tasks=8, mem="600G").never == (("with too little memory", 3),)
-    assert ask(here, tasks=8, cpus_per_task=9).never == (("with too few CPUs", 3),)
+    assert ask(here, tasks=8, mem="600G").never == (("with less than 600 GiB of memory", 3),)
+    assert ask(here, tasks=8, cpus_per_task=9).never == (("with fewer than 72 CPUs", 3),)
+    assert ask(here, tasks=8, gpus_per_node="a100:8").never == (("with h100 and no a100", 3),)
+    assert ask(here, tasks=8, gpus_per_node="9").never == (("with fewer than 9 GPUs", 3),)
 
 
 def reservation(name: str, nodes: tuple[str, ...], start: int, end: int) -> Reservation:

@@ -10,7 +10,8 @@ from glaunch.request import Request
 
 
 def lay(node_gpus: int = 8, node_cpus: int = 64, **words: object) -> RankLayout:
-    return layout(Request(("train.py", "--lr", "1e-3"), **words), node_gpus=node_gpus, gpu_type="h100", node_cpus=node_cpus)  # type: ignore[arg-type]
+    command = words.pop("command", ("train.py", "--lr", "1e-3"))
+    return layout(Request(command, **words), node_gpus=node_gpus, gpu_type="h100", node_cpus=node_cpus)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,14 @@ def test_the_last_node_carries_what_is_left() -> None:
     ("words", "says", "hint"),
     [
         ({}, "how many ranks", "glaunch -n 64 train.py --lr 1e-3"),
+        (
+            {"command": ("a.py", "-n", "16")},
+            "how many ranks",
+            "-n 16 went to a.py, since options stand before it: put it there too, glaunch … -n 16",
+        ),
+        ({"command": ("a.py", "x", "--nodes=4")}, "how many ranks", "--nodes 4 went to a.py"),
+        ({"command": ("a.py", "-N4")}, "how many ranks", "-N 4 went to a.py"),
+        ({"command": ("a.py", "-n", "x")}, "how many ranks", "glaunch -n 64 a.py -n x"),
         ({"tasks": 9, "nodes": 4}, "do not make 4 nodes", "-n 9 -N 3"),
         ({"tasks": 3, "nodes": 4}, "do not make 4 nodes", "-n 3 -N 3"),
         ({"tasks": 64, "nodes": 4}, "16 on each", "--ntasks-per-node 16"),

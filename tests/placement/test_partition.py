@@ -63,6 +63,14 @@ def test_the_default_one_when_it_has_gpus_or_nothing_has() -> None:
 def test_else_the_only_one_with_gpus_that_is_open(closed: dict[str, object]) -> None:
     here = cluster(part("cpu", default=True), part("big", **closed), part("gpu"))
     assert choose(here, groups=("ml",), account="red", qos="low") == "gpu"
+    assert choose(here, groups=("ml",), account="RED", qos="Low") == "gpu"
+
+
+def test_slurm_does_not_mind_the_case_of_who_is_let_in() -> None:
+    assert (
+        choose(cluster(part("cpu", default=True), part("gpu", allow_accounts=("red",), allow_qos=("low",))), account="RED", qos="Low")
+        == "gpu"
+    )
 
 
 def test_else_the_list_of_them() -> None:

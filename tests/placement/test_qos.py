@@ -62,6 +62,20 @@ def test_what_one_job_alone_exceeds_is_refused_with_the_limit(site: Site, limits
     assert site.decide(cluster=unenforced, tasks=24, time="1:00:00").partition == "gpu"
 
 
+def test_what_a_rank_or_a_node_may_take_less_of_is_in_the_hint(site: Site) -> None:
+    for own, qos, hint in (
+        (Limits(per_node={"cpu": 32}), Limits(), "-c 4, or another --account;"),
+        (Limits(), Limits(per_node={"cpu": 32}), "-c 4, or another --qos;"),
+        (Limits(), Limits(per_node={"cpu": 7}), "another --qos;"),
+        (Limits(), Limits(per_job={"cpu": 100}), "-n 8 (1 node), -c 4, or another --qos;"),
+        (Limits(), Limits(per_node={"mem": 1000}), "--mem 1000M, or another --qos;"),
+        (Limits(), Limits(per_job={"mem": 1000}), "--mem 333M, or another --qos;"),
+    ):
+        with pytest.raises(NeverFits) as refused:
+            site.decide(cluster=cluster(Qos("normal", qos), own=own), tasks=24, mem="64G" if "--mem" in hint else None)
+        assert refused.value.hint.startswith(hint)
+
+
 def test_what_is_just_allowed_is_not_refused(site: Site) -> None:
     exact = Limits(
         max_wall_s=3600,
@@ -191,3 +205,37 @@ def test_lower_partitions_are_preempted_unless_they_are_only_suspended() -> None
             CLUSTER, partitions=(GPU, replace(GPU, name="top", priority_tier=tier)), config={"PreemptType": "preempt/partition_prio"}
         )
         assert bool(preemptible(Request(("x",), tasks=8), replace(GPU, preempt_mode=mode), seen, 60)) is said, mode
+
+
+def test_slurm_does_not_mind_the_case_of_an_account_or_a_qos(site: Site) -> None:
+    seen = cluster(
+        Qos("normal"), Qos("small", Limits(per_job={"node": 2})), partition=replace(GPU, allow_qos=("small",), allow_accounts=("red",))
+    )
+    with pytest.raises(NeverFits, match=r"QOS small allows a job node=2 \(MaxTRESPerJob\)"):
+        site.decide(cluster=seen, tasks=24, qos="SMALL", account="Red")
+    taken = site.decide(cluster=seen, qos="Small", account="RED")
+    assert options(taken, "qos")[0][0] == "small"
+    assert options(taken, "account")[0][0] == "red"
+
+
+def test_an_account_that_is_not_yours(site: Site) -> None:
+    seen = cluster(Qos("normal"))
+    known = seen.accounting
+    assert known is not None
+    seen = replace(seen, accounting=replace(known, accounts={name: Account(name, "root") for name in ("red", "blue")}))
+    with pytest.raises(NeverFits, match="account blue is not yours; you have: red"):
+        site.decide(cluster=seen, account="blue")
+    with pytest.raises(NeverFits, match="account rde is not known here; you have: red") as refused:
+        site.decide(cluster=seen, account="rde")
+    assert refused.value.hint == "-A red; to let Slurm say no itself: --force"
+    assert site.decide(cluster=seen, account="rde", force=True)
+    assert site.decide(cluster=replace(seen, config=MappingProxyType({"AccountingStorageEnforce": "none"})), account="rde")
+    elsewhere = replace(known, associations=(replace(known.associations[0], partition="cpu"),))
+    with pytest.raises(NeverFits, match="account red is yours in other partitions only: cpu; the job is for gpu"):
+        site.decide(cluster=replace(seen, accounting=elsewhere), account="red")
+
+
+def test_a_misspelt_qos_is_answered_with_the_nearest(site: Site) -> None:
+    with pytest.raises(NeverFits, match="QOS smal is not known here; you have: normal, small") as refused:
+        site.decide(cluster=cluster(Qos("normal"), Qos("small")), qos="smal")
+    assert refused.value.hint.startswith("--qos small;")

@@ -15,14 +15,14 @@ import pytest
 
 from glaunch.diagnosis.finding import Finding
 from glaunch.errors import ParseError
-from glaunch.job import Job
+from glaunch.job import FORGOTTEN, UNTOLD, Job
 from glaunch.placement.placement import Cost, OrderRow
 from glaunch.plan import Plan, RankLayout
 from glaunch.report.documents import plan_document, plan_from_document, report_document
 from glaunch.report.html import job_html
-from glaunch.report.job import JobReport, bundle_text, job_text, placement_words
+from glaunch.report.job import JobReport, bundle_text, headline, job_text, placement_words
 from glaunch.report.jobs import JobLine, jobs_text
-from glaunch.report.plan import plan_text, read_as, shape
+from glaunch.report.plan import plan_text, read_as, shape, tree
 from glaunch.report.text import columns
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -50,6 +50,16 @@ def test_plan_in_a_terminal(plan: Plan, width: int) -> None:
     golden(f"plan-{width}.txt", text)
 
 
+def test_the_tree_of_wide_leaves_fits_a_narrow_terminal(plan: Plan) -> None:
+    assert plan.placement is not None
+    nodes = tuple(f"n{number:05}" for number in range(1, 33))
+    order = [OrderRow(node, at, f"leaf{1 + at // 16}", "spine1") for at, node in enumerate(nodes)]
+    lines = tree(dataclasses.replace(plan.placement, nodes=nodes), order, 8, 4096, 60)
+    assert max(columns(line) for line in lines) <= 60, lines
+    assert [line.split()[-1] for line in lines] == ["spine1", "0–127", "n[00001-00016]", "128–255", "n[00017-00032]"]
+    assert len(tree(dataclasses.replace(plan.placement, nodes=nodes), order, 8, 4096, 80)) == 3
+
+
 def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
     layout = RankLayout(tasks=60, nodes=8, tasks_per_node=8, gpus_per_node=8, gpu_type="")
     text = plan_text(dataclasses.replace(plan, mode="order", mode_why="only 3 of 8 nodes are free", placement=None, layout=layout))
@@ -59,6 +69,21 @@ def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
 @pytest.mark.parametrize("width", [60, 80])
 def test_report_in_a_terminal(report: JobReport, width: int) -> None:
     golden(f"report-{width}.txt", job_text(report, width))
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "said"),
+    [
+        (UNTOLD, None, "job 13 (train) has left no end, and Slurm does not say whether it runs"),
+        (FORGOTTEN, None, "job 13 (train) is over"),
+        (UNTOLD, 0, "job 13 (train) is done, exit code 0"),
+        (UNTOLD, 3, "job 13 (train) failed, exit code 3"),
+    ],
+)
+def test_what_slurm_does_not_tell_is_not_over(queued_report: JobReport, template: str, state: str, code: int | None, said: str) -> None:
+    silent = dataclasses.replace(queued_report, job=Job("13", state), exit_code=code)
+    assert headline(silent) == said
+    assert said in job_html(silent, template)
 
 
 def test_report_of_a_job_that_waits(queued_report: JobReport, template: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, hidden_nodes
 from glaunch.fabric import Fabric, build_fabric, synthetic
 from glaunch.hostlist import expand
 from glaunch.report.occupancy import KINDS, Occupancy, kind_of, occupancy_document, occupancy_of
@@ -111,6 +112,15 @@ def test_a_bar_has_a_mark_for_every_kind_that_is_there(kinds: list[str]) -> None
     assert {"·": "free", "█": "busy", "×": "down", "?": "unknown"}.keys() >= set(bar)
     assert len(set(bar)) == len(set(kinds))
     assert len(bar) == (len(kinds) if len(kinds) <= 24 else 24)
+
+
+def test_nodes_that_slurm_does_not_show_are_neither_busy_nor_free(cluster_of_16: Cluster) -> None:
+    names = [f"n{number}" for number in range(1, 5)]
+    hidden = replace(cluster_of_16, nodes=hidden_nodes(names))
+    text = tree_text(occupancy_of(hidden, build_fabric({"leaf": None}, {"leaf": names}, "x")))
+    assert text.splitlines()[0] == "x: 4 nodes on 1 leaf, 1 tier: 4 unknown"
+    assert "? unknown" in text
+    assert "????" in text
 
 
 def test_the_document_counts_what_the_tree_shows(cluster_of_16: Cluster) -> None:

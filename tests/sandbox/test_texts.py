@@ -93,8 +93,29 @@ def test_block_topologies_get_their_plugin(tmp_path: Path) -> None:
     file = tmp_path / "topology.conf"
     file.write_text("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4\n")
     plan = design(SandboxOptions(topology=file))
-    assert plan.plugin == "topology/block"
+    assert (plan.switches.plugin, plan.switches.file) == ("topology/block", "topology.conf")
     assert plan.nodes == tuple(f"n{i}" for i in range(1, 9))
+
+
+def test_a_shape_of_blocks_is_a_topology_of_blocks() -> None:
+    plan = design(SandboxOptions(shape="block:3 node:4"))
+    assert plan.switches.plugin == "topology/block"
+    assert (
+        plan.switches.text
+        == "BlockName=block1 Nodes=n[001-004]\nBlockName=block2 Nodes=n[005-008]\nBlockName=block3 Nodes=n[009-012]\nBlockSizes=4\n"
+    )
+    assert design(SandboxOptions(shape="block:4 node:2")).switches.text.endswith("BlockSizes=2,4\n")
+
+
+def test_a_topology_yaml_goes_to_slurm_as_it_is_and_its_largest_topology_has_the_nodes(tmp_path: Path) -> None:
+    file = tmp_path / "mine"
+    file.write_text(
+        "- topology: any\n  cluster_default: true\n  flat: true\n- topology: nvl\n  block:\n    block_sizes: [2]\n"
+        "    blocks:\n      - block: b1\n        nodes: n[1-2]\n      - block: b2\n        nodes: n[3-4]\n"
+    )
+    plan = design(SandboxOptions(topology=file))
+    assert (plan.switches.file, plan.switches.text) == ("topology.yaml", file.read_text())
+    assert plan.nodes == ("n1", "n2", "n3", "n4")
 
 
 def test_an_fstab_escapes_what_fstab_needs_escaped() -> None:

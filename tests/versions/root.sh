@@ -16,7 +16,7 @@ PYSLURM_SHA256=6e0e4bc639ea3177591b102b77c1dd8df55a9e411ac42ef339a4adb3908cca34
 
 for_slurm=(slurmctld slurmd slurm-client slurmdbd mariadb-{server,client}-core munge openssh-server openssh-client iproute2 util-linux-extra procps)
 for_glaunch=(python3-{click,jinja2,numpy,paramiko,rich,yaml})
-for_tests=(python3-{pytest,pytest-timeout,hypothesis,packaging,setuptools,torch,mpi4py} openmpi-bin environment-modules)
+for_tests=(python3-{pytest,pytest-timeout,hypothesis,packaging,setuptools} environment-modules)
 for_pyslurm=()
 [ "$version" != 26.05 ] || for_pyslurm=(libslurm-dev gcc libc6-dev python3-dev python3-wheel cython3)
 

@@ -16,8 +16,8 @@ Examples:
 @click.argument("jobs", nargs=-1, required=True)
 def command(jobs: tuple[str, ...]) -> int:
     from glaunch import pipeline
-    from glaunch.commands.looking import launches, the_jobs
-    from glaunch.recover import slurms_word
+    from glaunch.commands.looking import launches, rest_of_arrays, the_jobs
+    from glaunch.meant import slurms_word
     from glaunch.talk import talk
 
     world = pipeline.open_world()
@@ -36,4 +36,6 @@ def command(jobs: tuple[str, ...]) -> int:
         world.slurm.on(cluster).cancel(theirs)
         for job_id in theirs:
             talk(f"job {job_id}: asked Slurm to cancel it")
+    for submission in rest_of_arrays(submissions, [job_id for theirs in ids.values() for job_id in theirs]):
+        talk(f"job {submission.job_id}, the part {submission.tasks} of the same array, goes on: glaunch cancel {submission.job_id}")
     return 0

@@ -24,7 +24,7 @@ Examples:
 def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, launches, name_others, the_job, the_jobs
+    from glaunch.commands.looking import the_run
     from glaunch.document import to_document
     from glaunch.errors import UsageError
     from glaunch.logs import HostLogs
@@ -32,12 +32,7 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.talk import talk
     from glaunch.units import plural
 
-    world = pipeline.open_world()
-    submissions = launches(world)
-    submission = the_job(submissions, job)
-    name_others("collect", the_jobs(submissions, job), submission)
-    world = world.on(submission.cluster)
-    attempt = chosen_attempt(submission, job)
+    world, submission, attempt = the_run(pipeline.open_world(), job, "collect")
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 
@@ -46,7 +41,7 @@ def command(job: str | None, as_json: bool) -> int:
             talk(f"{host.host}: {host.reason}: {host.detail}")
 
     if attempt.end is None:
-        talk(f"job {submission.job_id} runs: {plural(len(attempt.hosts), 'host')} asked over SSH")
+        talk(f"job {submission.job_id} runs: {plural(len(attempt.log_hosts), 'host')} asked over SSH")
 
     bundle = aftermath.fetch(world, attempt, progress)
     if as_json:

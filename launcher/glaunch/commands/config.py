@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from glaunch import config
+from glaunch.commands.words import OneOf
 from glaunch.errors import ConfigError, GlaunchError, UsageError
 from glaunch.parsers.settings_file import suggestion
 from glaunch.report import settings as report
@@ -85,7 +86,7 @@ def preset(name: str | None) -> None:
 
 
 @command.command("docs", hidden=True)
-@click.argument("page", type=click.Choice(["settings", "environment"]))
+@click.argument("page", type=OneOf(["settings", "environment"]))
 def docs(page: str) -> None:
     """Print the part of docs/PAGE.md that is made from glaunch's own tables."""
     click.echo(report.keys_markdown() if page == "settings" else report.rules_markdown(config.load_rules()))

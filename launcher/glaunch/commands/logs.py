@@ -2,6 +2,7 @@
 
 import click
 
+from glaunch.commands.words import Whole
 from glaunch.errors import UsageError
 
 HELP = """Print a job's output: the batch script's words and what the ranks of rank 0's host print, each line with its rank.
@@ -19,7 +20,7 @@ Examples:
 @click.argument("job", required=False)
 @click.option("-f", "--follow", is_flag=True, help="Follow the job to its end.")
 @click.option("--host", metavar="NAME", help="Another host than rank 0's.")
-@click.option("--rank", type=click.IntRange(0), metavar="N", help="One rank, wherever it runs.")
+@click.option("--rank", type=Whole(0), metavar="N", help="One rank, wherever it runs.")
 def command(job: str | None, follow: bool, host: str | None, rank: int | None) -> int:
     from pathlib import Path
 

@@ -11,9 +11,10 @@ from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
 from glaunch.hostlist import fold
 from glaunch.job import Job, whole
+from glaunch.meant import find, find_all, slurms_word
 from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
-from glaunch.recover import catch_up, find, find_all, slurms_word
+from glaunch.recover import catch_up
 from glaunch.report.jobs import JobLine
 from glaunch.talk import talk
 
@@ -48,6 +49,12 @@ def the_jobs(submissions: Sequence[Submission], word: str | None) -> tuple[Submi
     return find_all(submissions, slurms_word(submissions, word)) or (the_job(submissions, word),)
 
 
+def rest_of_arrays(submissions: Sequence[Submission], ids: Sequence[str]) -> tuple[Submission, ...]:
+    """Of the arrays that whole jobs of `ids` are parts of: the parts that are not named and not over, so that nobody forgets them."""
+    launches = {one.launch for one in submissions if one.launch and one.job_id in ids}
+    return tuple(one for one in submissions if one.launch in launches and one.job_id and one.job_id not in ids and one.state not in ENDED)
+
+
 def name_others(verb: str, parts: Sequence[Submission], shown: Submission) -> None:
     """Of an array that is several submissions one is shown: say so, and what shows the others."""
     others = [f"glaunch {verb} {part.job_id}" for part in parts if part.id != shown.id]
@@ -73,6 +80,17 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
         if not found:
             raise UsageError(f"array task {word} has not run", hint=f"see what has: ls {submission.folder}")
     return found[-1] if found else None
+
+
+def the_run(world: World, word: str | None, verb: str) -> tuple[World, Submission, AttemptFolder | None]:
+    """(this world on the launch's own cluster, the launch that a word means, its run). Raises what `the_job` and `chosen_attempt` do.
+
+    Where it is a part of an array, the others are named, and what shows them by this verb.
+    """
+    submissions = launches(world)
+    submission = the_job(submissions, word)
+    name_others(verb, the_jobs(submissions, word), submission)
+    return world.on(submission.cluster), submission, chosen_attempt(submission, word)
 
 
 def job_lines(world: World, submissions: Sequence[Submission]) -> tuple[JobLine, ...]:
@@ -104,7 +122,7 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
     """The rows of each job, of an array one a task."""
     found: dict[str, list[Job]] = {}
     for job in jobs:
-        found.setdefault(job.id.split("_")[0].split("+")[0], []).append(job)
+        found.setdefault(job.whole_id, []).append(job)
     return {job_id: list(whole(rows)) for job_id, rows in found.items()}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from glaunch.commands.words import OneOf, Whole
 from glaunch.errors import UsageError
 from glaunch.request import FIELDS, OF_THE_JOB, Request, apart, asks, exporting, read_words, split_components, with_option
 from glaunch.schema import KEYS
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option("-n", "--ntasks", type=click.IntRange(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
-    click.option("-N", "--nodes", type=click.IntRange(1), metavar="N", help="Nodes: alone, all their GPUs."),
-    click.option("--ntasks-per-node", type=click.IntRange(1), metavar="N", help="Ranks on each node."),
+    click.option("-n", "--ntasks", type=Whole(1), metavar="N", help="Ranks: one per GPU unless told otherwise."),
+    click.option("-N", "--nodes", type=Whole(1), metavar="N", help="Nodes: alone, all their GPUs."),
+    click.option("--ntasks-per-node", type=Whole(1), metavar="N", help="Ranks on each node."),
     click.option("--gpus-per-node", metavar="[TYPE:]N", help="GPUs of each node."),
-    click.option("-c", "--cpus-per-task", type=click.IntRange(1), metavar="N", help="Cores of each rank."),
+    click.option("-c", "--cpus-per-task", type=Whole(1), metavar="N", help="Cores of each rank."),
     click.option("--mem", metavar="SIZE", help="Memory of each node."),
     click.option("-p", "--partition", metavar="NAME", help="Partition; without it the one with GPUs."),
     click.option("-M", "--clusters", metavar="NAME", help="On this cluster of the site, by its name (needs accounting)."),
@@ -37,35 +38,35 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("-a", "--array", metavar="INDEXES", help="As a job array: 0-9%4."),
     click.option("--exclusive", is_flag=True, help="Share the nodes with nobody."),
     click.option("--requeue", is_flag=True, help="Let Slurm run the job again after a node failure; such a job is not pinned."),
-    click.option("--max-requeues", type=click.IntRange(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
+    click.option("--max-requeues", type=Whole(1), metavar="N", help="--requeue, and end the job at the requeue after the Nth."),
     click.option(
         "--place",
-        type=click.Choice(KEYS["placement.mode"].choices),
+        type=OneOf(KEYS["placement.mode"].choices),
         help="auto: ask for the best nodes if they are free now; pin: insist that they are asked for; prefer: them or as good ones; "
         "order: Slurm picks, glaunch orders.",
     ),
     click.option(
         "--launcher",
-        type=click.Choice(KEYS["launch.form"].choices),
+        type=OneOf(KEYS["launch.form"].choices),
         help="What starts the ranks: srun (a task each), torchrun or accelerate (one a node), mpi (one MPI job), exec (the program itself: "
         "it runs once).",
     ),
     click.option("--launcher-option", multiple=True, metavar="WORD", help="One more option for the launcher itself (repeatable)."),
-    click.option("--max-restarts", type=click.IntRange(0), metavar="N", help="torchrun starts failed ranks again, so often."),
+    click.option("--max-restarts", type=Whole(0), metavar="N", help="torchrun starts failed ranks again, so often."),
     click.option("--wait-for-leaves", metavar="N[@TIME]", help="Let Slurm wait for nodes on at most N leaf switches (its --switches)."),
     click.option(
         "--objective",
-        type=click.Choice(KEYS["placement.objective"].choices),
+        type=OneOf(KEYS["placement.objective"].choices),
         help="What makes nodes good: hops (near each other, pair by pair), ring (neighbours in a ring), spread (fewest pods, then leaves).",
     ),
-    click.option("--tp", type=click.IntRange(1), metavar="N", help="Tensor-parallel ranks: kept in one node, else in one leaf."),
-    click.option("--pp", type=click.IntRange(1), metavar="N", help="Pipeline stages: the ranks of each are kept in one pod."),
-    click.option("--dp", type=click.IntRange(1), metavar="N", help="Data-parallel ranks; tp × dp × pp are all ranks."),
-    click.option("--ep", type=click.IntRange(1), metavar="N", help="Expert-parallel ranks, neighbours among the data-parallel ones."),
-    click.option("--segment", type=click.IntRange(1), metavar="N", help="Keep groups of N nodes in one pod each."),
+    click.option("--tp", type=Whole(1), metavar="N", help="Tensor-parallel ranks: kept in one node, else in one leaf."),
+    click.option("--pp", type=Whole(1), metavar="N", help="Pipeline stages: the ranks of each are kept in one pod."),
+    click.option("--dp", type=Whole(1), metavar="N", help="Data-parallel ranks; tp × dp × pp are all ranks."),
+    click.option("--ep", type=Whole(1), metavar="N", help="Expert-parallel ranks, neighbours among the data-parallel ones."),
+    click.option("--segment", type=Whole(1), metavar="N", help="Keep groups of N nodes in one pod each."),
     click.option(
         "--on-bad-placement",
-        type=click.Choice(KEYS["placement.on_bad"].choices),
+        type=OneOf(KEYS["placement.on_bad"].choices),
         help="What the job does in more pods than its size needs: go on, fail, or go back to the queue once.",
     ),
     click.option("--module", multiple=True, metavar="NAME", help="Load this module in the job, before the ranks (repeatable)."),
@@ -74,7 +75,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option("--container-mounts", multiple=True, metavar="SRC[:DST[:ro]]", help="Show this folder in it (repeatable, or commas)."),
     click.option("--container-workdir", metavar="FOLDER", help="Start there inside it; without it where you are now."),
     click.option("--container-env", multiple=True, metavar="NAMES", help="Variables that keep your value where the image has its own."),
-    click.option("--container-runtime", type=click.Choice(KEYS["container.runtime"].choices), help="Which runtime; auto: what nodes have."),
+    click.option("--container-runtime", type=OneOf(KEYS["container.runtime"].choices), help="Which runtime; auto: what nodes have."),
     click.option("--env", multiple=True, metavar="NAME=VALUE", help="Set a variable for the ranks (repeatable)."),
     click.option(
         "--export",

@@ -23,18 +23,13 @@ def command(job: str | None, as_json: bool) -> int:
 
     from glaunch import aftermath, pipeline
     from glaunch.caller import terminal_width
-    from glaunch.commands.looking import chosen_attempt, launches, name_others, the_job, the_jobs
+    from glaunch.commands.looking import the_run
     from glaunch.evidence import report_of
     from glaunch.report.documents import report_document
     from glaunch.report.job import job_text
     from glaunch.talk import talk
 
-    world = pipeline.open_world()
-    submissions = launches(world)
-    submission = the_job(submissions, job)
-    name_others("report", the_jobs(submissions, job), submission)
-    world = world.on(submission.cluster)
-    attempt = chosen_attempt(submission, job)
+    world, submission, attempt = the_run(pipeline.open_world(), job, "report")
     folder = Path(submission.folder)
     report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id, folder, attempt))
     page = aftermath.save_report(folder, attempt, report)

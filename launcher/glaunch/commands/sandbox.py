@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from glaunch.commands.words import OneOf
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.sandbox.options import DEFAULT_DIR, DEFAULT_NODES, Gpus, SandboxOptions, parse_gpus
 
@@ -55,7 +56,7 @@ def command() -> None:
 @_dir_option
 @click.option("--nodes", type=click.IntRange(1), help=f"How many; {DEFAULT_NODES} unless the shape or the topology says.")
 @click.option("--shape", default="", metavar="TIERS", help="The switches, each number per switch above: 'core:1 spine:2 leaf:4 node:2'.")
-@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf; its nodes are the nodes.")
+@click.option("--topology", type=click.Path(path_type=Path), help="This topology.conf or topology.yaml; its nodes are the nodes.")
 @click.option(
     "--gpus", multiple=True, default=("h100:8",), show_default=True, metavar="[NODES=][KIND:]N", help="GPUs of each node; 0 for none."
 )
@@ -245,7 +246,7 @@ _KINDS = ("cut-link", "slow-link", "stop-slurmd", "power-off", "drain", "fill-di
 
 @command.command(short_help="Break something inside, and mend it.")
 @_dir_option
-@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("kind", type=OneOf(_KINDS))
 @click.argument("nodes", nargs=-1)
 @click.option("--undo", is_flag=True, help="Mend it.")
 @click.option("--rate", default="10mbit", show_default=True, help="slow-link: what it carries.")

@@ -24,11 +24,14 @@ def command(folder: Path, plain: bool) -> None:
     from glaunch.gateways.capture import TOPOLOGY_FILES, Recorded, record, write_capture
     from glaunch.gateways.process import within
     from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
+    from glaunch.parsers.slurm_partitions import parse_partitions
 
     recorded: list[Recorded] = []
     slurm = SlurmCommands(surround=lambda surroundings: record(within(surroundings), recorded, time.time()))
-    for question in QUESTIONS:
-        slurm.answer(question)
+    answers = {question: slurm.answer(question) for question in QUESTIONS}
+    for name in dict.fromkeys(partition.topology for partition in parse_partitions(answers["partitions"])):
+        if name:
+            slurm.answer("topology", name)
     beside = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent
     # a login node often has no topology file: Slurm's own answer is in the capture
     topology = {

@@ -20,13 +20,12 @@ Examples:
 @click.argument("job", required=False)
 @click.option("--all", "show_all", is_flag=True, help="All that are remembered, not the last ten.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.pass_context
-def command(ctx: click.Context, job: str | None, show_all: bool, as_json: bool) -> int:
+def command(job: str | None, show_all: bool, as_json: bool) -> int:
     from glaunch import pipeline
     from glaunch.caller import terminal_width
     from glaunch.commands.looking import job_lines, launches, the_one
     from glaunch.document import to_document
-    from glaunch.recover import find_all, slurms_word
+    from glaunch.meant import find_all, slurms_word
     from glaunch.report.jobs import jobs_text
 
     world = pipeline.open_world()

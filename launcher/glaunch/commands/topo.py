@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from glaunch.commands import topo_audit, topo_check, topo_show
+from glaunch.commands.words import OneOf
 
 if TYPE_CHECKING:
     from glaunch.fabric import Fabric
@@ -86,7 +87,7 @@ def import_(files: tuple[Path, ...], output: Path | None, names: Path | None) ->
 
 
 @command.command(help=EXPORT, short_help="Write the network for Slurm, as JSON, or as a picture.")
-@click.option("--format", "form", type=click.Choice(FORMATS), required=True, help="What to write.")
+@click.option("--format", "form", type=OneOf(FORMATS), required=True, help="What to write.")
 @click.option("--from", "files", metavar="FILE", multiple=True, type=FILE, help="Read this instead of the site's fabric (repeatable).")
 @click.option("--names", metavar="FILE", type=FILE, help="What devices are really called, with --from.")
 @click.pass_context

@@ -23,6 +23,8 @@ _NOT_FOUND = re.compile(
     r"execve\(\): .*(No such file or directory|Permission denied)|"
     r": (command )?not found$|env: .*No such file or directory$|bad interpreter: "
 )
+_ENDED = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] error: \*\*\* (?:JOB|STEP) \d\S* ON \S+ CANCELLED AT ")
+"""How slurmstepd may begin its line about an end, without its own name. **Source:** seen on 26.05.5."""
 _OOM = re.compile(r"oom[-_ ]kill|Out [Oo]f [Mm]emory|OUT_OF_MEMORY", re.IGNORECASE)
 _END = ("*** STEP ", "*** JOB ", "Job step aborted", "forcing job termination")  # Slurm ends the step: what dies afterwards dies of that
 _SIGNALS = {2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
@@ -125,7 +127,7 @@ def _batch_lines(facts: JobFacts) -> Iterator[tuple[str, str]]:
 
 
 def _from_slurm(line: str) -> bool:
-    return line.startswith(("slurmstepd", "srun:", "slurmd", "sbatch:"))
+    return line.startswith(("slurmstepd", "srun:", "slurmd", "sbatch:")) or _ENDED.match(line) is not None
 
 
 def _host_in(line: str) -> str:

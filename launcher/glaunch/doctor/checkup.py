@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
-from glaunch.cluster import Cluster
+from glaunch.cluster import Cluster, parameters
 from glaunch.diagnosis.finding import Finding
 from glaunch.fabric import Fabric
 from glaunch.hierarchy import fabric_of
@@ -91,8 +91,8 @@ class Checkup:
         return "" if self.cluster is None else self.cluster.config.get(key, "")
 
     def parameters(self, key: str) -> frozenset[str]:
-        """A comma list of Slurm's configuration, in small letters."""
-        return frozenset(word.strip().lower() for word in self.config(key).split(",") if word.strip())
+        """The names in a comma list of Slurm's configuration, in small letters."""
+        return frozenset() if self.cluster is None else frozenset(parameters(self.cluster.config, key))
 
 
 def _same(one: Fabric, two: Fabric) -> bool:

@@ -6,22 +6,15 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from glaunch.cluster import Cluster, hidden_nodes
-from glaunch.errors import ParseError, SlurmError
 from glaunch.gateways.slurm import SlurmCommands
-from glaunch.parsers.slurm_accounting import parse_accounting
 from glaunch.parsers.slurm_answers import read_config, read_nodes, read_partitions, read_reservations
 from glaunch.parsers.slurm_config import parse_version
 
 SCHEMA = "glaunch.kept/1"
-
-ALLOWANCES = 3
-"""So many texts are kept as one answer about accounting."""
-ALONE_S = 300.0
-"""A database that did not answer is not asked again for so long."""
 KEPT = ("config", "partitions", "topology", "version")
 """What may be kept for long: what an administrator writes into files, not what jobs change."""
 CONFIGURATIONS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
@@ -55,13 +48,16 @@ class Kept:
         """The kept answer, if it is at most `max_age_s` old (and not from the future)."""
         if not self._key:
             return None
+        path = self._path(question)
         try:
-            document = json.loads(zlib.decompress(self._path(question).read_bytes()))
-            answer = Answer(str(document["text"]), float(document["taken_at_s"]))
+            if not path.is_file():  # to read a pipe would be to wait for ever
+                return None
+            document = json.loads(zlib.decompress(path.read_bytes()))
+            answer = Answer(document["text"], float(document["taken_at_s"]))
             told = (document["schema"], document["key"], document["question"])
-        except (OSError, ValueError, KeyError, TypeError, zlib.error):
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error):
             return None
-        fresh = told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
+        fresh = isinstance(answer.text, str) and told == (SCHEMA, self._key, question) and 0 <= now_s - answer.taken_at_s <= max_age_s
         return answer if fresh else None
 
     def put(self, question: str, answer: Answer) -> None:
@@ -83,6 +79,12 @@ class Kept:
             if temporary:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
+
+    def forget(self) -> None:
+        """Keep nothing of this cluster any more: what was kept cannot be read."""
+        for path in self._folder.glob(f"*-{self._key}.json.z") if self._key else ():
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def _path(self, question: str) -> Path:
         return self._folder / f"{question}-{self._key}.json.z"
@@ -136,32 +138,12 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
     return cluster, answers["topology"].text
 
 
-def with_accounting(
-    cluster: Cluster, gateway: SlurmCommands, user: str, now_s: float, kept: Kept | None = None, *, anew: bool = False
-) -> Cluster:
-    """The cluster with what accounting allows this user: asked only where a slurmdbd enforces limits or QOS, or QOS preempt each other.
-
-    No RPC to the controller; kept as long as partitions are. A database that does not answer, or not so that it can be read, is a note and
-    is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
-    """
-    config = cluster.config
-    enforced = set(config.get("AccountingStorageEnforce", "").lower().split(",")) & {"limits", "qos", "safe", "all"}
-    if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
-        return cluster
-    if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
-        return replace(cluster, accounting_note=failed.text)
-    answer = kept.get("allowance", now_s, kept.keep_s) if kept and kept.keep_s and not anew else None
-    try:
-        told = tuple(answer.text.split("\f")) if answer else gateway.allowance(user)
-        if len(told) != ALLOWANCES:
-            told, answer = gateway.allowance(user), None
-        qos, users, accounts = told
-        found = parse_accounting(qos, users, accounts, cluster.name)
-    except (SlurmError, ParseError) as failure:
-        note = f"what your account and QOS allow is not known: {failure.message}"
-        if kept and kept.keep_s:
-            kept.put("no-allowance", Answer(note, now_s))
-        return replace(cluster, accounting_note=note)
-    if kept and kept.keep_s and answer is None:
-        kept.put("allowance", Answer("\f".join(told), now_s))
-    return replace(cluster, accounting=found)
+def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | None = None) -> str:
+    """Slurm's own text of one topology of a topology.yaml, kept as the default one is. 1 RPC. Raises what SlurmCommands raises."""
+    question = f"topology-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
+    answer = kept.get(question, now_s, kept.keep_s) if kept and kept.keep_s > 0 else None
+    if answer is None:
+        answer = Answer(gateway.answer("topology", name), now_s)
+        if kept and kept.keep_s > 0:
+            kept.put(question, answer)
+    return answer.text

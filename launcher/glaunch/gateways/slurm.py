@@ -92,9 +92,12 @@ class SlurmCommands:
 
     # What there is
 
-    def answer(self, question: str) -> str:
-        """The raw text of one of QUESTIONS; "" for a cluster without a topology, and for nodes that this user may not see."""
-        done = self._ask(QUESTIONS[question])
+    def answer(self, question: str, name: str = "") -> str:
+        """The raw text of one of QUESTIONS; "" for a cluster without a topology, and for nodes that this user may not see.
+
+        `name` is that of a topology of a topology.yaml; without it the default one answers.
+        """
+        done = self._ask((*QUESTIONS[question], *([name] if name else [])))
         if (
             question == "topology"
             and not is_silence(done)
@@ -331,7 +334,7 @@ _UNPIN = MappingProxyType(
         "try again": "later",
     }
 )
-"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8."""
+"""scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
 
 
 def checked(job_id: str) -> str:

@@ -89,9 +89,9 @@ class SlurmNative(SlurmCommands):
 
     # What there is
 
-    def answer(self, question: str) -> str:
+    def answer(self, question: str, name: str = "") -> str:
         """As SlurmCommands; OURS come as documents of pyslurm's (`parsers/slurm_answers` reads both)."""
-        return self.answers((question,))[question] if question in OURS else super().answer(question)
+        return self.answers((question,))[question] if question in OURS else super().answer(question, name)
 
     def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
         """Several of QUESTIONS: pyslurm's one after the other, the others beside them. RPCs: nodes 2, partitions 2, the others 1 each."""

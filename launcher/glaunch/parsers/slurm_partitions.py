@@ -32,6 +32,7 @@ _KEYS = (
     "ReqResv",
     "PriorityTier",
     "QoS",
+    "Topology",
 )
 
 
@@ -80,5 +81,6 @@ def _partition(line: str, where: str) -> Partition:
         root_only=found.get("RootOnly") == "YES",
         needs_reservation=found.get("ReqResv") == "YES",
         priority_tier=count_or_none(found.get("PriorityTier", ""), where) or 0,
+        topology=text_of(found.get("Topology", "")),
         qos=text_of(found.get("QoS", "")),
     )

@@ -13,6 +13,7 @@ from glaunch.placement.restrictions import SLURM_DECIDES, features, reservations
 from glaunch.placement.share import Share, share_of
 from glaunch.placement.standing import FREE, PART, STARTABLE, standing
 from glaunch.request import Request
+from glaunch.units import MIB, format_size, plural
 
 HIDDEN_NODES = "Slurm does not show its nodes here (PrivateData): which are free, only Slurm knows"
 OTHER_GPUS = "with other GPUs"
@@ -284,10 +285,12 @@ def _never(ask: _Ask, row: int, share: Share, gpus: int, restricted: bool) -> st
     if not ask.has_features(nodes.features[row]):
         return f"without {ask.request.constraint}"
     if share.gpus > gpus:
-        return "with too few GPUs"
+        kind = (asked_gpus(ask.request) or ("", 0))[0]
+        has = nodes.gpu_types[row] or (plural(int(nodes.gpus_total[row]), "GPU") if nodes.gpus_total[row] else "CPUs alone")
+        return f"with {has} and no {kind}" if kind and not gpus else f"with fewer than {plural(share.gpus, 'GPU')}"
     if share.cpus > nodes.cpus_total[row]:
-        return "with too few CPUs"
-    return "with too little memory" if share.memory_mib > nodes.memory_total_mib[row] else ""
+        return f"with fewer than {plural(share.cpus, 'CPU')}"
+    return f"with less than {format_size(share.memory_mib * MIB)} of memory" if share.memory_mib > nodes.memory_total_mib[row] else ""
 
 
 def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """How many ranks on how many nodes: from what was asked and what one node has."""
 
+import re
 import shlex
 from dataclasses import dataclass
 
@@ -38,6 +39,15 @@ def asked_gpus(request: Request) -> tuple[str, int] | None:
     return kind, int(number)
 
 
+def as_asked(request: Request, layout: RankLayout, nodes: int) -> str:
+    """So many full nodes in the options that the line has: `-N 2`, `-n 16`, or both. For a hint."""
+    parts = (
+        f"-N {nodes}" if request.nodes is not None else "",
+        f"-n {nodes * layout.tasks_per_node}" if request.nodes is None or request.tasks is not None else "",
+    )
+    return " ".join(part for part in parts if part)
+
+
 def layout(request: Request, *, node_gpus: int, gpu_type: str, node_cpus: int) -> RankLayout:
     """The layout of a request on nodes that have `node_gpus` GPUs (0: none) and `node_cpus` CPUs each.
 
@@ -50,11 +60,7 @@ def layout(request: Request, *, node_gpus: int, gpu_type: str, node_cpus: int) -
         if number is not None and number < 1:
             raise UsageError(f"{option} {number}: there must be at least one")
     if tasks is None and nodes is None:
-        size = max(node_gpus, 1)
-        raise UsageError(
-            "how many ranks?",
-            hint=f"say it with -n (ranks) or -N (nodes): glaunch -n {8 * size} {shlex.join(request.command)}",
-        )
+        raise UsageError("how many ranks?", hint=_how_to_say(request, 8 * max(node_gpus, 1)))
     asked = asked_gpus(request)
     room = asked[1] if asked else node_gpus
     room = room or node_cpus // (request.cpus_per_task or 1) or 1
@@ -64,6 +70,18 @@ def layout(request: Request, *, node_gpus: int, gpu_type: str, node_cpus: int) -
     if tasks is None:
         return _checked(nodes * (per_node or room), nodes, per_node or room, asked, node_gpus, gpu_type)
     return _checked(tasks, nodes, per_node or _even(tasks, nodes, room), asked, node_gpus, gpu_type)
+
+
+def _how_to_say(request: Request, ranks: int) -> str:
+    """The line with a number of ranks. Where one stands behind the program already, an option before it made that the program's word."""
+    script, *others = request.command
+    for at, word in enumerate(others):
+        match = re.fullmatch(r"(-n|-N|--ntasks|--nodes)(?:=?(\d+))?", word)
+        number = match and (match[2] or (others[at + 1] if at + 1 < len(others) else ""))
+        if match and number and number.isdigit():
+            said = f"{match[1]} {number}"
+            return f"{said} went to {script}, since options stand before it: put it there too, glaunch … {said} {script}"
+    return f"say it with -n (ranks) or -N (nodes): glaunch -n {ranks} {shlex.join(request.command)}"
 
 
 def _even(tasks: int, nodes: int, room: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from glaunch.cluster import Partition
 from glaunch.errors import NeverFits
 from glaunch.placement.eligible import OTHER_GPUS, Eligible
+from glaunch.placement.layout import as_asked
 from glaunch.request import Request
 from glaunch.units import format_time, parse_time_s, plural
 
@@ -18,7 +19,8 @@ def limit_of(
     **Source:** sbatch(1), --time; jobs of 22.05 under a QOS with MaxWall.
     """
     if request.time:
-        return parse_time_s(request.time) or None, origins.get("time", "-t")
+        where = origins.get("time", "-t")
+        return parse_time_s(request.time, where) or None, where
     if partition.default_time_s is not None:
         return partition.default_time_s, f"partition {partition.name}'s default; -t asks for another"
     if max_wall is not None and (partition.max_time_s is None or max_wall[0] <= partition.max_time_s):
@@ -28,7 +30,9 @@ def limit_of(
     return None, f"partition {partition.name} has none; -t sets one"
 
 
-def over_limits(fit: Eligible, partition: Partition, time_limit_s: int | None, flags: Collection[str] = frozenset()) -> NeverFits | None:
+def over_limits(
+    request: Request, fit: Eligible, partition: Partition, time_limit_s: int | None, flags: Collection[str] = frozenset()
+) -> NeverFits | None:
     """The error for what this partition can never run, with the limit named; None when it can, or when only Slurm can tell.
 
     `flags` are those of the job's QOS: some lift limits of partitions. **Source:** sacctmgr(1), Flags.
@@ -41,16 +45,16 @@ def over_limits(fit: Eligible, partition: Partition, time_limit_s: int | None, f
         return NeverFits(message, hint=f"-t {most}, or another partition{force}")
     if partition.max_nodes is not None and layout.nodes > partition.max_nodes and "PartitionMaxNodes" not in flags:
         message = f"{asks}, and partition {partition.name} allows {partition.max_nodes} nodes a job"
-        return NeverFits(message, hint=f"-n {partition.max_nodes * layout.tasks_per_node}, or another partition{force}")
+        return NeverFits(message, hint=f"{as_asked(request, layout, partition.max_nodes)}, or another partition{force}")
     if layout.nodes < partition.min_nodes and "PartitionMinNodes" not in flags:
         message = f"{asks}, and partition {partition.name} takes no job of fewer than {partition.min_nodes}"
-        return NeverFits(message, hint=f"-n {partition.min_nodes * layout.tasks_per_node}, or another partition{force}")
+        return NeverFits(message, hint=f"{as_asked(request, layout, partition.min_nodes)}, or another partition{force}")
     have = len(fit.could_ever)
     if layout.nodes <= have or (not fit.decided and layout.nodes <= len(partition.nodes)):
         return None
     why = f" ({', '.join(f'{count} {reason}' for reason, count in fit.never)})" if fit.never else ""
-    fits = f"-n {have * layout.tasks_per_node} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
-    others = "; --mixed takes those with other GPUs too" if OTHER_GPUS in dict(fit.never) and not fit.mixture else ""
+    fits = f"{as_asked(request, layout, have)} fits" if have else "see what there is: sinfo -N -o '%N %P %c %m %G %f'"
+    others = "; --mixed takes those with other GPUs too" if OTHER_GPUS in dict(fit.never) and not request.mixed else ""
     return NeverFits(f"{asks}, and partition {partition.name} has {have} such nodes{why}", hint=fits + others + force)
 
 

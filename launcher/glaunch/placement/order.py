@@ -80,3 +80,8 @@ def fabric_order(fabric: Fabric, nodes: Iterable[str]) -> tuple[OrderRow, ...]:
         leaf = fabric.leaf_of.get(node, "")
         rows.append(OrderRow(node, position, leaf, pods.get(leaf, "")))
     return tuple(rows)
+
+
+def paths_of(fabric: Fabric, order: Iterable[OrderRow]) -> tuple[tuple[str, ...], ...]:
+    """Each leaf of an order, once, and the switches above it."""
+    return tuple(fabric.path_of_leaf(leaf) for leaf in dict.fromkeys(row.leaf for row in order) if leaf in fabric.row_of_leaf)

@@ -7,6 +7,7 @@ from glaunch.fabric import Fabric
 from glaunch.placement.layout import RankLayout
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.request import Request
+from glaunch.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,9 @@ def together(request: Request, layout: RankLayout, fabric: Fabric) -> Together:
 def _segment(segment: int, nodes: int) -> int:
     if segment < 1 or nodes % segment:
         fitting = max(size for size in range(1, min(max(segment, 1), nodes) + 1) if nodes % size == 0)
-        raise UsageError(f"--segment {segment} does not divide {nodes} nodes", hint=f"--segment {fitting} does; or ask for other nodes")
+        raise UsageError(
+            f"--segment {segment} does not divide {plural(nodes, 'node')}", hint=f"--segment {fitting} does; or ask for other nodes"
+        )
     return segment
 
 
@@ -81,7 +84,12 @@ def _sizes(request: Request, ranks: int) -> _Sizes | None:
     known = pp * (request.tp or 1) * (request.dp or 1)
     rest = ranks // known if ranks % known == 0 else 0
     if not rest or (rest > 1 and request.tp is not None and request.dp is not None):
-        raise UsageError(f"{said} do not make {ranks} ranks", hint=f"tp × dp × pp must be the number of ranks: {known} here")
+        raise UsageError(
+            f"{said} do not make {ranks} ranks",
+            hint=f"tp × dp × pp must be the number of ranks, {ranks}, and {known} does not divide it"
+            if ranks % known
+            else f"tp × dp × pp must be the number of ranks: {known} here",
+        )
     dp = request.dp or rest
     tp = request.tp or (rest if request.dp is not None else 1)
     if dp % ep:

@@ -1,7 +1,7 @@
 """Which partition a job goes to when nobody said it."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import UsageError
@@ -85,8 +85,12 @@ def _may_use(partition: Partition, request: Request, user: str, groups: Collecti
         return False
     if partition.allow_groups and groups and not set(groups) & set(partition.allow_groups):
         return False
-    account = request.account
-    if account and ((partition.allow_accounts and account not in partition.allow_accounts) or account in partition.deny_accounts):
-        return False
-    qos = request.qos
-    return not (qos and ((partition.allow_qos and qos not in partition.allow_qos) or qos in partition.deny_qos))
+    return _let_in(request.account, partition.allow_accounts, partition.deny_accounts) and _let_in(
+        request.qos, partition.allow_qos, partition.deny_qos
+    )
+
+
+def _let_in(name: str | None, allowed: Sequence[str], denied: Sequence[str]) -> bool:
+    """Whether an account or a QOS is let in; Slurm does not mind their case."""
+    own = (name or "").casefold()
+    return not own or ((not allowed or own in map(str.casefold, allowed)) and own not in map(str.casefold, denied))

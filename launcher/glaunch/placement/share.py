@@ -44,11 +44,11 @@ def share_of(
     counted = "MEMORY" in cluster.config.get("SelectTypeParameters", "").upper()
     memory_mib = 0
     if request.mem is not None:
-        memory_mib = parse_memory_mib(request.mem) or smallest_mib
+        memory_mib = parse_memory_mib(request.mem, "--mem") or smallest_mib
     elif others.get("mem-per-gpu") and gpus:
-        memory_mib = parse_memory_mib(others["mem-per-gpu"] or "0") * gpus
+        memory_mib = parse_memory_mib(others["mem-per-gpu"] or "0", "--mem-per-gpu") * gpus
     elif others.get("mem-per-cpu"):
-        memory_mib = parse_memory_mib(others["mem-per-cpu"] or "0") * cpus
+        memory_mib = parse_memory_mib(others["mem-per-cpu"] or "0", "--mem-per-cpu") * cpus
     elif counted and not exclusive and gpus:
         per_gpu = int(partition.job_defaults.get("DefMemPerGPU", 0)) or smallest_mib // max(node_gpus, 1)
         memory_mib = per_gpu * gpus

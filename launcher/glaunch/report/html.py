@@ -5,6 +5,7 @@ from datetime import datetime, timezone
 from itertools import groupby
 from typing import Any
 
+from glaunch.job import FORGOTTEN, UNTOLD
 from glaunch.report.documents import report_document
 from glaunch.report.job import JobReport, cause, headline, logs_words, placement_words
 from glaunch.report.plan import shape
@@ -40,7 +41,7 @@ def _standing(report: JobReport) -> str:
     """The page's colour: good, bad, or wait for a job that is not over."""
     if report.exit_code is None and not report.job.over:
         return "wait"
-    return "good" if not report.exit_code and report.job.state in {"COMPLETED", "UNKNOWN"} else "bad"
+    return "good" if not report.exit_code and report.job.state in {"COMPLETED", FORGOTTEN, UNTOLD} else "bad"
 
 
 def _pods(report: JobReport) -> list[dict[str, Any]]:

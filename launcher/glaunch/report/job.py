@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
-from glaunch.job import Job
+from glaunch.job import FORGOTTEN, UNTOLD, Job
 from glaunch.logs import HostLogs, LogBundle, RankRow
 from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
@@ -77,7 +77,7 @@ def headline(report: JobReport) -> str:
     job = report.job
     state = in_words(job)
     # Slurm calls a job running for a moment after its script has ended, and an allocation for as long as it lasts
-    if job.state == "UNKNOWN" or (report.exit_code is not None and job.state in {"RUNNING", "COMPLETING"}):
+    if job.state == FORGOTTEN or (report.exit_code is not None and job.state in {"RUNNING", "COMPLETING", UNTOLD}):
         state = "is over" if report.exit_code is None else "failed" if report.exit_code else "is done"
     words = f"job {job.id} ({report.name}) {state}"
     if report.run_time_s is not None:

@@ -14,7 +14,8 @@ from glaunch.placement.standing import FREE, STARTABLE, standing
 
 KINDS = ("free", "busy", "down", "unknown")
 """`free`: a job can have all of it now (or after it is powered up); `busy`: something runs, completes or is planned there; `down`: nothing
-new may run there (down, drained, in maintenance, not responding); `unknown`: Slurm does not list it."""
+new may run there (down, drained, in maintenance, not responding); `unknown`: Slurm does not list it,
+or shows no node to this user (PrivateData)."""
 
 _DOWN_BASES = frozenset({"DOWN", "ERROR", "FUTURE", "UNKNOWN", "MAINTENANCE", "MAINT", "BLOCKED"})
 _DOWN_FLAGS = frozenset(
@@ -71,7 +72,8 @@ class Occupancy:
 def occupancy_of(cluster: Cluster, fabric: Fabric) -> Occupancy:
     """What the nodes do now."""
     kinds = dict.fromkeys(fabric.leaf_of, "unknown")
-    kinds |= {name: kind_of(state) for name, state in zip(cluster.nodes.names, cluster.nodes.states, strict=True)}
+    hidden = cluster.nodes.hidden
+    kinds |= {name: "unknown" if hidden else kind_of(state) for name, state in zip(cluster.nodes.names, cluster.nodes.states, strict=True)}
     return Occupancy(fabric, MappingProxyType(kinds), cluster.taken_at_s)
 
 

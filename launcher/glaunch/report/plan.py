@@ -238,7 +238,11 @@ def _leaves(groups: Sequence[_Group], ranks: Callable[[int, int], str], width: i
             lines.append(f"{'':13}{clean(group.pod)}")
         last_pod = group.pod
         start = f"{'':15}" + "".join(f"{pad(text, widest)}  " for text, widest in zip(cell, widths, strict=True))
-        lines += wrapped(clean(fold(group.nodes)), width, first=start, rest=" " * 17)
+        nodes = clean(fold(group.nodes))
+        if columns(start) + columns(nodes) > width >= 17 + columns(nodes):  # too wide beside the marks: below them
+            lines.append(start.rstrip())
+            start = " " * 17
+        lines += wrapped(nodes, width, first=start, rest=" " * 17)
     return lines
 
 

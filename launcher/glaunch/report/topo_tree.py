@@ -29,7 +29,7 @@ def tree_text(occupancy: Occupancy, width: int = 80, *, below: str = "", everyth
     roots = (below,) if below else fabric.roots
     lowest = 0 if everything else _lowest_tier(occupancy, roots)
     lines = [line for number, root in enumerate(roots) for line in _branch(occupancy, root, lowest, "", "", width)]
-    out = [*wrapped(_head(occupancy), width, rest="  "), f"{MARKS['free']} free  {MARKS['busy']} busy  {MARKS['down']} down", ""]
+    out = [*wrapped(_head(occupancy), width, rest="  "), _legend(occupancy), ""]
     out += _side_by_side(lines, width)
     if lowest:
         hidden = sum(1 for leaf in fabric.leaves if any(name in roots for name in fabric.path_of_leaf(leaf)))
@@ -39,6 +39,10 @@ def tree_text(occupancy: Occupancy, width: int = 80, *, below: str = "", everyth
         names = cut(clean(fold(occupancy.unplaced)), width // 2)
         out += ["", *wrapped(f"{plural(len(occupancy.unplaced), 'node')} below no leaf: {names}", width, rest="  ")]
     return "\n".join(line.rstrip() for line in out) + "\n"
+
+
+def _legend(occupancy: Occupancy) -> str:
+    return "  ".join(f"{MARKS[kind]} {kind}" for kind in KINDS if kind != "unknown" or occupancy.total[kind])
 
 
 def _head(occupancy: Occupancy) -> str:

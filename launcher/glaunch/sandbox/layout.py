@@ -11,14 +11,12 @@ from pathlib import Path
 
 from glaunch import __version__
 from glaunch.errors import UsageError
-from glaunch.fabric import Fabric, synthetic
-from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.sandbox import inner_python, texts
 from glaunch.sandbox.box import PATH
 from glaunch.sandbox.mounts import fstab, system_mounts
 from glaunch.sandbox.network import Network, lay_out
 from glaunch.sandbox.options import DEFAULT_NODES, MAX_NODES, USERS, Gpus, SandboxOptions, parse_conf, parse_rate
-from glaunch.writers.slurm_topology import write_tree
+from glaunch.sandbox.switches import Switches, read, switches_of
 
 SCRIPTS = ("root.sh", "init.sh", "keep.sh", "build.sh", "accounting.sh", "node.sh")
 HERE = Path(__file__).resolve().parent
@@ -29,10 +27,7 @@ class Design:
     """What an `up` will make: the options, decided."""
 
     options: SandboxOptions
-    fabric: Fabric
-    topology: str
-    """topology.conf as text."""
-    plugin: str
+    switches: Switches
     nodes: tuple[str, ...]
     gpus: Mapping[str, Gpus]
     network: Network
@@ -52,14 +47,8 @@ def design(options: SandboxOptions) -> Design:
         raise UsageError("--shape and --topology both say what the switches are", hint="give one of them")
     if any(path.name == "slurm.conf" for path in options.slurm_files):
         raise UsageError("--slurm-file slurm.conf: the sandbox writes that itself", hint="change a line of it: --slurm-conf KEY=VALUE")
-    plugin = "topology/tree"
-    if options.topology:
-        text = _read(options.topology, "--topology")
-        fabric = parse_topology_conf(text, where=str(options.topology))
-        plugin = "topology/block" if "blockname" in text.lower() else plugin
-    else:
-        fabric = synthetic(options.shape or default_shape(options.nodes or DEFAULT_NODES), options.nodes)
-        text = write_tree(fabric)
+    switches = switches_of(options, default_shape(options.nodes or DEFAULT_NODES))
+    fabric = switches.fabric
     nodes = fabric.nodes
     if not nodes:
         raise UsageError(f"{options.topology} names no nodes", hint="a line of a leaf is SwitchName=leaf1 Nodes=n[001-004]")
@@ -73,7 +62,7 @@ def design(options: SandboxOptions) -> Design:
             f"{root} is no root file system: it has no etc/passwd", hint="docs/sandbox.md says how one is made with debootstrap"
         )
     gpus = texts.gpus_of(nodes, options.gpus)
-    return Design(options, fabric, text, plugin, nodes, gpus, lay_out(fabric, options.uplink), root)
+    return Design(options, switches, nodes, gpus, lay_out(fabric, options.uplink), root)
 
 
 def default_shape(nodes: int) -> str:
@@ -82,13 +71,6 @@ def default_shape(nodes: int) -> str:
     leaves = math.ceil(nodes / per_leaf)
     per_spine = math.ceil(math.sqrt(leaves))
     return f"core:1 spine:{math.ceil(leaves / per_spine)} leaf:{per_spine} node:{per_leaf}"
-
-
-def _read(path: Path, option: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"{option} {path}: {fault}") from None
 
 
 def write(plan: Design, folder: Path) -> None:
@@ -105,9 +87,9 @@ def write(plan: Design, folder: Path) -> None:
         shutil.copyfile(HERE / name, srv / name)
     _write_etc(plan, srv)
     for site_file in options.site_files:
-        (srv / "etc" / "glaunch" / site_file.name).write_text(_read(site_file, "--site"), encoding="utf-8")
+        (srv / "etc" / "glaunch" / site_file.name).write_text(read(site_file, "--site"), encoding="utf-8")
     for slurm_file in options.slurm_files:
-        (srv / "etc" / "slurm" / slurm_file.name).write_text(_read(slurm_file, "--slurm-file"), encoding="utf-8")
+        (srv / "etc" / "slurm" / slurm_file.name).write_text(read(slurm_file, "--slurm-file"), encoding="utf-8")
     key = srv / "munge" / "key"
     key.touch(mode=0o400)
     key.write_bytes(os.urandom(1024))
@@ -126,9 +108,9 @@ def write(plan: Design, folder: Path) -> None:
 def _write_etc(plan: Design, srv: Path) -> None:
     options, layer = plan.options, srv / "layer" / "etc"
     files = {
-        srv / "etc/slurm/slurm.conf": texts.slurm_conf(plan.nodes, plan.gpus, plan.plugin, options.slurm_conf, options.accounting),
+        srv / "etc/slurm/slurm.conf": texts.slurm_conf(plan.nodes, plan.gpus, plan.switches.plugin, options.slurm_conf, options.accounting),
         srv / "etc/slurm/gres.conf": texts.gres_conf(plan.nodes, plan.gpus),
-        srv / "etc/slurm/topology.conf": plan.topology,
+        srv / "etc/slurm" / plan.switches.file: plan.switches.text,
         srv / "etc/glaunch/sandbox.yaml": texts.SITE,
         layer / "hosts": texts.hosts(plan.network.hosts),
         layer / "nsswitch.conf": texts.NSSWITCH,
@@ -190,8 +172,8 @@ def mark(plan: Design) -> str:
         "schema": "glaunch.sandbox/1",
         "glaunch": __version__,
         "nodes": len(plan.nodes),
-        "switches": len(plan.fabric.switches),
-        "tiers": plan.fabric.tiers,
+        "switches": len(plan.switches.fabric.switches),
+        "tiers": plan.switches.fabric.tiers,
         "users": ["root", *USERS],
         "accounting": options.accounting,
         "python_on_nodes": not options.no_python,
