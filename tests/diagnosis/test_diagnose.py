@@ -177,6 +177,15 @@ def test_a_cancelled_job_is_no_error_whoever_says_so(speaker: str) -> None:
     assert [(finding.code, finding.severity, finding.evidence) for finding in found] == [("GL206", "note", line)]
 
 
+def test_a_job_that_has_ended_before_slurm_says_so() -> None:
+    """exit.json is there a moment before Slurm's own answer: neither a cause nor a cancel is lost by that."""
+    log = "slurmstepd-n001: error: *** JOB 63 ON n001 CANCELLED AT x ***\nsrun: error: n001: task 1: Exited with exit code 143\n"
+    found = [(one.code, one.severity) for one in diagnose(failed(log, "COMPLETING", 143)) if one.code.startswith("GL2")]
+    assert found == [("GL206", "note")]
+    killed = only(failed("Killed\n", "RUNNING", 137), "GL210")
+    assert killed.title == "the job ended with exit code 137, and no line of Slurm's says why"
+
+
 def test_a_folder_that_the_nodes_cannot_see() -> None:
     unseen = Job("9", "FAILED", "NonZeroExitCode", exit_code=73)
     for job in (Job("9", "FAILED", "JobLaunchFailure"), Job("9", "FAILED", "NonZeroExitCode", exit_code=0, exit_signal=53), unseen):
