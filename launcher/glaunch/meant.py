@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from glaunch.errors import UsageError
 from glaunch.history import Submission
 from glaunch.job_array import parse_array
 
@@ -32,7 +33,7 @@ def _on_cluster(submissions: Sequence[Submission], word: str | None) -> tuple[Se
 
 def slurms_word(submissions: Sequence[Submission], word: str | None) -> str | None:
     """`12_1345` as Slurm knows it, `15_345`, where job 12 is the first part of an array and 1345 an index that was asked for; every
-    other word stays as it is."""
+    other word stays as it is. Raises UsageError for an index that the array does not have: Slurm would say nothing."""
     match = re.fullmatch(r"(\d+)_(\d+)", word or "")
     first = next((one for one in submissions if match and one.job_id == match[1]), None)
     if match is None or first is None or first.launch != first.id:
@@ -41,7 +42,8 @@ def slurms_word(submissions: Sequence[Submission], word: str | None) -> str | No
     for part in (one for one in submissions if one.launch == first.id and one.job_id):
         if any(index in run for run in parse_array(part.tasks).runs):
             return f"{part.job_id}_{index - part.offset}"
-    return word
+    whole = ",".join(part.tasks for part in submissions if part.launch == first.id)
+    raise UsageError(f"there is no array task {word}: the array has {whole}", hint="glaunch status")
 
 
 def find(submissions: Sequence[Submission], word: str | None) -> Submission | None:

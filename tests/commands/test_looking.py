@@ -1,12 +1,19 @@
 """Which launch is meant, and what is said when there is nothing left of it."""
 
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from glaunch.commands.looking import chosen_attempt, the_one
+from glaunch import config
+from glaunch.commands.looking import chosen_attempt, job_lines, the_one
 from glaunch.errors import UsageError
-from glaunch.history import Submission
+from glaunch.gateways.process import Completed
+from glaunch.gateways.slurm import SlurmCommands
+from glaunch.history import History, Submission
+from glaunch.pipeline import World
 
 
 def submission(folder: Path, job_id: str = "12", name: str = "train") -> Submission:
@@ -27,3 +34,21 @@ def test_a_word_means_an_id_or_the_last_of_a_name(tmp_path: Path) -> None:
     assert the_one(launches, None).job_id == "14"
     with pytest.raises(UsageError, match="'99'"):
         the_one(launches, "99")
+
+
+def test_a_job_that_was_told_to_end_is_not_done_once_slurm_has_forgotten_it(tmp_path: Path) -> None:
+    """A program that heeds TERM may end with 0."""
+
+    def run(argv: Sequence[str], _stdin: str, _timeout_s: float) -> Completed:
+        known = argv[0] == "sacct"
+        return Completed(tuple(argv), 0 if known else 1, "", "" if known else "slurm_load_jobs error: Invalid job id specified")
+
+    settings = config.load(home=tmp_path, cwd=tmp_path, environ={}, etc=tmp_path)
+    world = World(SlurmCommands(run, environ={}), settings, (), {}, History(tmp_path, "h"), None)
+    for told, state in (("TERM", "was ended early (cancelled, or its time was over)"), ("", "done")):
+        folder = tmp_path / f"told-{told}"
+        (folder / "12.0.0").mkdir(parents=True)
+        end = {"schema": "glaunch.exit/1", "job_id": "12", "code": 0, "signal": 0, "told": told, "began_s": 1, "ended_s": 2}
+        (folder / "12.0.0" / "exit.json").write_text(json.dumps(end))
+        (line,) = job_lines(world, [replace(submission(folder), state="running", detail="")])
+        assert line.state == state

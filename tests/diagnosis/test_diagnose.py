@@ -90,6 +90,11 @@ def test_a_good_job_has_notes_only_and_each_its_line() -> None:
     assert found[1].title == "the job got the planned nodes"
 
 
+def test_a_job_of_one_rank_is_spoken_of_as_one() -> None:
+    alone = dataclasses.replace(GOOD, tasks=1, tasks_per_node=1, planned=NODES[:1], granted=NODES[:1], ranks=RANKS[:1])
+    assert only(alone, "GL110").title == "the only rank ran where the plan's order puts it"
+
+
 def test_the_first_rank_that_exits_with_a_code() -> None:
     facts = failed("srun: error: n006: task 17: Exited with exit code 5\nsrun: error: n001: tasks 56-63: Terminated\n", code=5)
     finding = only(facts, "GL201")
@@ -170,6 +175,15 @@ def test_a_cancelled_job_is_no_error_whoever_says_so(speaker: str) -> None:
     line = f"{speaker}error: *** STEP 63.2 ON n001 CANCELLED AT 2026-11-30T07:51:18 ***"
     found = [finding for finding in diagnose(failed(line + "\n", "CANCELLED", 143)) if finding.code.startswith("GL2")]
     assert [(finding.code, finding.severity, finding.evidence) for finding in found] == [("GL206", "note", line)]
+
+
+def test_a_job_that_has_ended_before_slurm_says_so() -> None:
+    """exit.json is there a moment before Slurm's own answer: neither a cause nor a cancel is lost by that."""
+    log = "slurmstepd-n001: error: *** JOB 63 ON n001 CANCELLED AT x ***\nsrun: error: n001: task 1: Exited with exit code 143\n"
+    found = [(one.code, one.severity) for one in diagnose(failed(log, "COMPLETING", 143)) if one.code.startswith("GL2")]
+    assert found == [("GL206", "note")]
+    killed = only(failed("Killed\n", "RUNNING", 137), "GL210")
+    assert killed.title == "the job ended with exit code 137, and no line of Slurm's says why"
 
 
 def test_a_folder_that_the_nodes_cannot_see() -> None:

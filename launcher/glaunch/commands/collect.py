@@ -32,7 +32,7 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.talk import talk
     from glaunch.units import plural
 
-    world, submission, attempt = the_run(pipeline.open_world(), job)
+    world, submission, attempt = the_run(pipeline.open_world(), job, "collect")
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 

@@ -26,7 +26,7 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
 
     from glaunch import aftermath, pipeline
     from glaunch.attempt import batch_logs
-    from glaunch.commands.looking import ENDED, chosen_attempt, launches, the_jobs
+    from glaunch.commands.looking import ENDED, chosen_attempt, launches, name_others, the_jobs
     from glaunch.parsers.labelled import labelled
     from glaunch.talk import say
 
@@ -47,6 +47,7 @@ def command(job: str | None, follow: bool, host: str | None, rank: int | None) -
         raise UsageError(
             f"the job did not run on {host!r}", hint=f"it ran on {', '.join(attempt.hosts[:8])}{' …' if attempt.hosts[8:] else ''}"
         )
+    name_others("logs", parts, submission)
     logs = () if host else batch_logs(Path(submission.folder), attempt.job_id, attempt.task)
     for path in (*logs, *(attempt.path / "out" / f"{name}.log" for name in ((host,) if host else attempt.hosts[:1]))):
         text = path.read_bytes().decode(errors="surrogateescape") if path.is_file() else ""

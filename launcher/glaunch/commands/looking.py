@@ -16,6 +16,7 @@ from glaunch.pipeline import World
 from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up
 from glaunch.report.jobs import JobLine
+from glaunch.talk import talk
 
 ENDED = frozenset({"over", "refused", "lost"})
 
@@ -54,6 +55,13 @@ def rest_of_arrays(submissions: Sequence[Submission], ids: Sequence[str]) -> tup
     return tuple(one for one in submissions if one.launch in launches and one.job_id and one.job_id not in ids and one.state not in ENDED)
 
 
+def name_others(verb: str, parts: Sequence[Submission], shown: Submission) -> None:
+    """Of an array that is several submissions one is shown: say so, and what shows the others."""
+    others = [f"glaunch {verb} {part.job_id}" for part in parts if part.id != shown.id]
+    if others:
+        talk(f"this is job {shown.job_id}, tasks {shown.tasks}; the other parts of the array: {', '.join(others)}")
+
+
 def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | None:
     """The run that a word such as `12_3` means: that array task's last one; without a task the last of all.
 
@@ -74,9 +82,14 @@ def chosen_attempt(submission: Submission, word: str | None) -> AttemptFolder | 
     return found[-1] if found else None
 
 
-def the_run(world: World, word: str | None) -> tuple[World, Submission, AttemptFolder | None]:
-    """(this world on the launch's own cluster, the launch that a word means, its run). Raises what `the_job` and `chosen_attempt` do."""
-    submission = the_job(launches(world), word)
+def the_run(world: World, word: str | None, verb: str) -> tuple[World, Submission, AttemptFolder | None]:
+    """(this world on the launch's own cluster, the launch that a word means, its run). Raises what `the_job` and `chosen_attempt` do.
+
+    Where it is a part of an array, the others are named, and what shows them by this verb.
+    """
+    submissions = launches(world)
+    submission = the_job(submissions, word)
+    name_others(verb, the_jobs(submissions, word), submission)
     return world.on(submission.cluster), submission, chosen_attempt(submission, word)
 
 
@@ -132,4 +145,6 @@ def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: S
         return f"never ran: {submission.detail}" if submission.detail else "never ran"
     if submission.state == "over" and submission.detail:
         return submission.detail
+    if job is None and any(run.end is not None and run.end.told for run in runs):  # it may have ended with 0, and is not done
+        return "was ended early (cancelled, or its time was over)"
     return ended(max(task_codes(runs, jobs).values(), default=None), job)

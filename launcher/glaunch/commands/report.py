@@ -29,7 +29,7 @@ def command(job: str | None, as_json: bool) -> int:
     from glaunch.report.job import job_text
     from glaunch.talk import talk
 
-    world, submission, attempt = the_run(pipeline.open_world(), job)
+    world, submission, attempt = the_run(pipeline.open_world(), job, "report")
     folder = Path(submission.folder)
     report = report_of(folder, attempt, aftermath.look_up(world, submission.job_id, folder, attempt))
     page = aftermath.save_report(folder, attempt, report)

@@ -25,11 +25,12 @@ def command(job: str | None, show_all: bool, as_json: bool) -> int:
     from glaunch.caller import terminal_width
     from glaunch.commands.looking import job_lines, launches, the_one
     from glaunch.document import to_document
-    from glaunch.meant import find_all
+    from glaunch.meant import find_all, slurms_word
     from glaunch.report.jobs import jobs_text
 
     world = pipeline.open_world()
     submissions = launches(world)
+    job = slurms_word(submissions, job)
     chosen = (find_all(submissions, job) or (the_one(submissions, job),)) if job else submissions if show_all else submissions[-10:]
     lines = job_lines(world, chosen[::-1])
     if as_json:

@@ -69,7 +69,7 @@ def failures(facts: JobFacts) -> Iterator[Finding]:
     if not found and facts.exit_code and not facts.ranks:
         found = list(unstarted(facts))
     yield from found
-    if not found and facts.job.over and (facts.job.state != "COMPLETED" or facts.exit_code):
+    if not found and (facts.exit_code or (facts.job.over and facts.job.state != "COMPLETED")):
         yield _unexplained(facts)
 
 
@@ -108,10 +108,18 @@ def _causes(facts: JobFacts) -> Iterator[Finding]:
     state = _STATES.get(facts.job.state)
     if state is not None and state[1] not in seen:
         yield Finding(state[1], "error", state[2], "", None, "Slurm's answer about the job", _job_words(facts), state[3])
-    if facts.job.state == "CANCELLED":
-        lines = (found for found in _batch_lines(facts) if "CANCELLED AT" in found[1] and _from_slurm(found[1]))
-        place, evidence = next(lines, ("Slurm's answer about the job", _job_words(facts)))
+    told = _cancelled(facts)
+    if facts.job.state == "CANCELLED" or (told and not seen and not facts.job.over):
+        place, evidence = told or ("Slurm's answer about the job", _job_words(facts))
         yield Finding("GL206", "note", "the job was cancelled", "", None, place, evidence, "")
+
+
+def _cancelled(facts: JobFacts) -> tuple[str, str] | None:
+    """The line in which Slurm says that the job was cancelled: it is there before Slurm's own answer changes."""
+    for found in _batch_lines(facts):
+        if "CANCELLED AT" in found[1] and ("*** JOB " in found[1] or facts.job.state == "CANCELLED") and _from_slurm(found[1]):
+            return found
+    return None
 
 
 def _batch_lines(facts: JobFacts) -> Iterator[tuple[str, str]]:
@@ -199,7 +207,7 @@ def _last_line(facts: JobFacts, host: str, rank: int | None, title: str) -> Iter
 
 
 def _ended_by_slurm(facts: JobFacts) -> bool:
-    return facts.job.state in {*_STATES, "CANCELLED"}
+    return facts.job.state in {*_STATES, "CANCELLED"} or (not facts.job.over and _cancelled(facts) is not None)
 
 
 def _task_lines(facts: JobFacts) -> Iterator[_Death]:
@@ -266,5 +274,6 @@ def _never_started(facts: JobFacts) -> Iterator[Finding]:
 def _unexplained(facts: JobFacts) -> Finding:
     log = facts.file("batch.log") if facts.batch_log is None else facts.batch_log.name
     code = facts.exit_code if facts.exit_code is not None else facts.job.exit_code
-    title = f"the job ended as {facts.job.state} with exit code {code}, and no line of Slurm's says why"
+    state = f" as {facts.job.state}" if facts.job.over else ""  # Slurm's answer may be older than the job's end
+    title = f"the job ended{state} with exit code {code}, and no line of Slurm's says why"
     return Finding("GL210", "error", title, "", None, "Slurm's answer about the job", _job_words(facts), f"look at the end of {log}")
