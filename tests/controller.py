@@ -74,7 +74,11 @@ class Controller:
             stderr=subprocess.DEVNULL,
             env={**os.environ, "SLURM_CONF": str(folder / "slurm.conf")},
         )
-        self._wait()
+        try:
+            self._wait()
+        except RuntimeError:
+            self.close()
+            raise
 
     def _wait(self, timeout_s: float = 120) -> None:
         deadline = time.monotonic() + timeout_s
