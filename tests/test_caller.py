@@ -43,10 +43,12 @@ def test_the_python_of_path_and_with_modules_the_one_that_they_bring(tmp_path: P
 def test_an_active_environment_stays_whatever_modules_bring(tmp_path: Path, here: dict[str, str], name: str) -> None:
     active = {name: str(tmp_path / "v"), "PATH": f"{tmp_path / 'v/bin'}:{here['PATH']}"}
     assert program_of(tmp_path, Request(("train.py",), modules=("gcc",)), active) == (str(tmp_path / "v/bin/python3"), "train.py")
+    (tmp_path / "x.sif").touch()
     assert program_of(tmp_path, Request(("train.py",)), active, "x.sif") == ("python3", "train.py")  # the image's own
 
 
 def test_what_is_only_there_later_is_not_looked_for_here(tmp_path: Path, here: dict[str, str]) -> None:
+    (tmp_path / "x.sif").touch()
     with pytest.raises(UsageError, match="there is no command 'gmx' on PATH"):
         program_of(tmp_path, Request(("gmx",)), here)
     assert program_of(tmp_path, Request(("gmx",), modules=("gromacs",)), here) == ("gmx",)
@@ -54,3 +56,20 @@ def test_what_is_only_there_later_is_not_looked_for_here(tmp_path: Path, here: d
     assert program_of(tmp_path, Request(("/opt/app/run",)), here, "x.sif") == ("/opt/app/run",)
     with pytest.raises(UsageError, match=r"there is no script 'trian\.py'"):
         program_of(tmp_path, Request(("trian.py",)), here, "x.sif")
+
+
+def test_an_image_that_is_named_from_here_is_here(tmp_path: Path, here: dict[str, str]) -> None:
+    (tmp_path / "torch.sif").touch()
+    for image in ("torch.sif", "./torch.sif", "/apps/none.sif", "docker.io/x/y.img:1", "ubuntu:24.04"):
+        assert program_of(tmp_path, Request(("train.py",)), here, image)
+    for image in ("./toch.sif", "toch.sif"):
+        with pytest.raises(UsageError, match=f"there is no image '{image}' in ") as refused:
+            program_of(tmp_path, Request(("train.py",)), here, image)
+        assert refused.value.hint == "did you mean torch.sif?"
+
+
+def test_a_folder_is_no_program(tmp_path: Path, here: dict[str, str]) -> None:
+    for folder in ("./v", str(tmp_path / "v"), "v"):
+        with pytest.raises(UsageError) as refused:
+            program_of(tmp_path, Request((folder,)), here)
+        assert refused.value.hint == "it is a folder: name the program in it"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.plans import GATHERING, load_templates, make_plan
-from tests.test_script import SCONTROL
+from tests.test_script import SCONTROL, SRUN
 
 from glaunch import rundir
 from glaunch.config import load
@@ -128,21 +128,13 @@ def test_the_line_adds_to_what_the_settings_name_unless_the_site_keeps_it(tmp_pa
 
 # --- The words that reach the runtimes.
 
-SRUN = r"""#!/bin/sh
+NOTING_SRUN = SRUN.replace(
+    "#!/bin/sh\n",
+    r"""#!/bin/sh
 [ "${1-}" != --help ] || { [ "$FOUND" != pyxis ] || echo '      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH'; exit; }
 { printf 'srun'; for word in "$@"; do printf ' %s' "$(printf '%s' "$word" | head -n 1)"; done; echo; } >>"$NOTED"
-while :; do
-    case $1 in
-    --output=*) out=$(printf '%s' "${1#*=}" | awk '{ gsub(/%N/, "n001"); print }') ;;
-    -*) ;;
-    *) break ;;
-    esac
-    shift
-done
-export SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_NODEID=0 SLURM_STEP_NUM_TASKS=1 SLURM_STEP_TASKS_PER_NODE=1 SLURMD_NODENAME=n001
-if [ -n "${out-}" ]; then exec "$@" >>"$out" 2>&1; fi
-exec "$@"
-"""
+""",
+)
 APPTAINER = r"""#!/bin/sh
 { printf 'apptainer'; for word in "$@"; do printf ' %s' "$word"; done; echo; } >>"$NOTED"
 case $1 in
@@ -182,7 +174,7 @@ def test_the_words_that_reach_srun_and_the_runtime(name: str, found: str, image:
     base = tmp_path
     (base / "image.sqsh").touch()
     (base / "bin").mkdir()
-    for program, text in (("srun", SRUN), ("scontrol", SCONTROL), ("apptainer", APPTAINER), ("enroot", "#!/bin/sh\nexit 0\n")):
+    for program, text in (("srun", NOTING_SRUN), ("scontrol", SCONTROL), ("apptainer", APPTAINER), ("enroot", "#!/bin/sh\nexit 0\n")):
         (base / "bin" / program).write_text(text)
         (base / "bin" / program).chmod(0o755)
     plan = plan_of(base, found, image, form)

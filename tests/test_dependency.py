@@ -50,6 +50,12 @@ def test_what_means_no_job_is_refused(text: str, said: str) -> None:
         with_ids(text, known(PREP, *SWEEP))
 
 
+def test_a_misspelt_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError) as refusal:
+        with_ids("afterok:perp", known(PREP, *SWEEP))
+    assert refusal.value.hint.startswith("did you mean afterok:prep? ")
+
+
 def test_of_several_jobs_of_one_name_the_one_that_lives_is_meant_else_the_last() -> None:
     done, failed = Job("11", "COMPLETED", name="prep"), Job("10", "FAILED", name="prep")
     assert with_ids("afterok:prep", known(done, failed, PREP)) == "afterok:12"

@@ -33,6 +33,21 @@ def test_words_are_told_apart(line: str, own: str, command: str) -> None:
     assert (words.own, words.command) == (tuple(own.split()), tuple(command.split()))
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("-np", "did you mean -n? "),
+        ("--gpus=8", "did you mean -n, a rank a GPU? "),
+        ("--nproc_per_node=8", "did you mean --ntasks-per-node? "),
+        ("--pty", "options of the script go behind it; "),
+    ],
+)
+def test_other_launchers_words_are_answered_with_ours(word: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"'{word}' is no option of glaunch") as refused:
+        read_words([word, "8", "train.py"], {"-n": True, "--ntasks": True, "--tp": True, "--gpus-per-node": True})
+    assert refused.value.hint.startswith(hint)
+
+
 def test_an_unknown_option_before_the_script_is_refused_with_the_nearest() -> None:
     with pytest.raises(UsageError) as error:
         read_words(["--ntask", "64", "train.py"], OPTIONS)

@@ -61,6 +61,8 @@ def terminal_width() -> int:
 def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> Caller:
     """The caller's facts; raises UsageError for a script that is not there (unless planning from a capture: its files may be elsewhere)."""
     script = request.command[0]
+    if must_exist:
+        _image_there(settings.text("container.image"))
     place = _Place(settings, environ, must_exist, *_software(request, settings))
     return Caller(
         user=user_name(),
@@ -91,6 +93,12 @@ class _Place:
     """Modules or lines of one's own come before the program, so PATH is another one there."""
     container: bool
     """The program is in an image: what is on this host says nothing."""
+
+
+def _image_there(image: str) -> None:
+    """An image named from here must be here, as a script must; one with a whole path may lie on the nodes alone."""
+    if re.fullmatch(r"\.{1,2}/.+|[^:/]+\.(sqsh|squashfs|sqfs|sif|simg|img)", image, re.DOTALL) and not os.path.exists(image):
+        raise UsageError(f"there is no image {image!r} in {os.getcwd()}", hint=_near(Path(image)))
 
 
 def _software(request: Request, settings: Settings) -> tuple[bool, bool]:
@@ -147,6 +155,8 @@ def _near(path: Path) -> str:
     from difflib import get_close_matches
 
     try:
+        if path.is_dir():
+            return "it is a folder: name the program in it"
         names = [entry.name for entry in (path.parent or Path()).iterdir()]
     except OSError:
         return "cd to its folder first, or give its path"

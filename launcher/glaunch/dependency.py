@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from glaunch.errors import UsageError
 from glaunch.job import Job
@@ -79,7 +80,9 @@ def _ids_of(name: str, kind: str, known: Known, *, force: bool) -> tuple[str, ..
     if last is None:
         gone = known.forgotten.get(name, "")
         what = f"job {gone}, which Slurm has forgotten" if gone else "no job of yours that Slurm knows"
-        hint = "leave it out, or launch that one again" if gone else "your jobs and their names: squeue --me -o '%i %j %T'"
+        near = get_close_matches(name, {job.name for job in known.jobs if job.name}, 1)
+        meant_one = f"did you mean {kind}:{near[0]}? " if near else ""
+        hint = "leave it out, or launch that one again" if gone else f"{meant_one}your jobs and their names: squeue --me -o '%i %j %T'"
         raise UsageError(f"-d {kind}:{name}: {name!r} is {what}", hint=hint)
     meant = dict.fromkeys((*live, last) if not live or _newest(last) > max(map(_newest, live)) else live)
     if len(meant) > 1:

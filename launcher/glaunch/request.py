@@ -260,17 +260,27 @@ def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tup
             at += 2 if takes_value[name] and not equals else 1
             if at > len(words):
                 raise UsageError(f"{name} needs a value behind it", hint="all options: glaunch run --help")
-        elif len(words[at]) > 2 and words[at][1] != "-" and takes_value.get(words[at][:2], False):  # -n64
+        elif words[at] not in HABITS and len(words[at]) > 2 and words[at][1] != "-" and takes_value.get(words[at][:2], False):  # -n64
             at += 1
         else:
             break
     return tuple(words[start:at]), at
 
 
+HABITS = MappingProxyType(
+    {"-np": "-n", "-G": "-n, a rank a GPU", "--gpus": "-n, a rank a GPU", "--gpus-per-task": "--gpus-per-node"}
+    | dict.fromkeys(("--nproc-per-node", "--nproc_per_node", "--ppn"), "--ntasks-per-node")
+)
+"""What mpirun, torchrun and srun call what glaunch has by another name."""
+
+
 def _near(word: str, takes_value: Mapping[str, bool]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(word.partition("=")[0], takes_value, 1)
+    name = word.partition("=")[0]
+    if name in HABITS:
+        return f"did you mean {HABITS[name]}? all of them: glaunch run --help"
+    close = get_close_matches(name, takes_value, 1, 0.75)
     known = f"did you mean {close[0]}? " if close else ""
     key = word.lstrip("-") or "KEY"
     return f"{known}options of the script go behind it; any other option of sbatch: --sbatch {key}; all of them: glaunch run --help"

@@ -32,10 +32,15 @@ done
 
 [ -n "${SLURM_JOB_ID-}" ] || stop "no allocation here: submit this script with sbatch, or run it inside salloc" 2
 
-# What sbatch left in the environment about the ranks' shape: a step of another shape would contradict it.
+# What sbatch left in the environment about the ranks: for a step with the job's resources whose tasks are not the ranks.
+forget_ranks() {
+    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+}
+
+# And about all that the job has: a step of another shape would contradict it.
 forget_shape() {
-    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_TRES_PER_TASK SLURM_NTASKS_PER_NODE SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU \
-        SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU SLURM_DISTRIBUTION
+    forget_ranks
+    unset SLURM_MEM_PER_CPU SLURM_MEM_PER_GPU SLURM_MEM_PER_NODE SLURM_GPUS SLURM_GPUS_PER_NODE SLURM_DISTRIBUTION
 }
 
 # One task on every node of this run, beside the ranks: no GPU, no memory of its own, and not in the ranks' order unless asked for.
@@ -160,7 +165,7 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank
 # Without --cpus-per-task a step has all cores of the job on its nodes (with it, only so many), and --cpu-bind=none leaves them to the
 # ranks, whoever starts those.
 agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the ranks there itself
-    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+    forget_ranks
     cd "$gl_attempt" || exit 1
     become_srun --export=ALL --nodes="$gl_nodes" --ntasks="$gl_nodes" --ntasks-per-node=1 --distribution=block \
         ${gl_among:+"--nodelist=$gl_among"} --cpu-bind=none --mpi=none --open-mode=append --output=out/%N.log \

@@ -26,7 +26,7 @@ form_start() {
                 printf "export %s=\047%s\047\n", name, value
             }
         }' >"$gl_attempt/slurm.env"
-    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+    forget_ranks
     # shellcheck source=/dev/null
     . "$gl_folder/starter.sh"
     cd "$gl_attempt" || exit 1

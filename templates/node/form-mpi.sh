@@ -28,7 +28,7 @@ form_start() {
     . "$gl_folder/starter.sh"
     [ "$gl_mpi" = mpirun ] || ranks_step --mpi="$gl_mpi" "$@" sh "$gl_folder/node/task.sh" "$gl_attempt" "$gl_folder"
     # mpirun asks Slurm for the nodes itself; what speaks of the ranks' shape would contradict what it asks for
-    unset SLURM_CPUS_PER_TASK SRUN_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_TRES_PER_TASK SLURM_GPUS_PER_TASK SLURM_NTASKS_PER_GPU
+    forget_ranks
     export SLURM_EXPORT_ENV=ALL
     # Signals reach steps, not what a batch script starts: so the first node has its helper in a step as well. Each node is a part of its own
     # ("mpirun A : B"), and ranks count on from part to part: every other way of naming an order is sorted, or fails with that first helper.

@@ -90,6 +90,11 @@ def test_a_good_job_has_notes_only_and_each_its_line() -> None:
     assert found[1].title == "the job got the planned nodes"
 
 
+def test_a_job_of_one_rank_is_spoken_of_as_one() -> None:
+    alone = dataclasses.replace(GOOD, tasks=1, tasks_per_node=1, planned=NODES[:1], granted=NODES[:1], ranks=RANKS[:1])
+    assert only(alone, "GL110").title == "the only rank ran where the plan's order puts it"
+
+
 def test_the_first_rank_that_exits_with_a_code() -> None:
     facts = failed("srun: error: n006: task 17: Exited with exit code 5\nsrun: error: n001: tasks 56-63: Terminated\n", code=5)
     finding = only(facts, "GL201")

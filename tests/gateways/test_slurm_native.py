@@ -271,7 +271,7 @@ def test_a_submission_through_pyslurm_needs_the_gateway(beside: Path) -> None:
 
 @pytest.mark.skipif(installed() is not None, reason="pyslurm is installed here")
 def test_pyslurm_by_name_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="this Python has none"):
+    with pytest.raises(UsageError, match="this Python has no pyslurm"):
         made_of(tmp_path, "pyslurm", version="25.11.8")
     chosen = made_of(tmp_path, "auto", version="25.11.8")
     assert (type(chosen.gateway).__name__, chosen.notes) == ("SlurmCommands", ())

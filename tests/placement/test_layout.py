@@ -48,7 +48,7 @@ def test_the_last_node_carries_what_is_left() -> None:
         (
             {"command": ("a.py", "-n", "16")},
             "how many ranks",
-            "-n 16 went to a.py, since options stand before it: put it there too, glaunch … -n 16",
+            "-n 16 went to a.py; for glaunch it must stand before it: glaunch … -n 16 a.py",
         ),
         ({"command": ("a.py", "x", "--nodes=4")}, "how many ranks", "--nodes 4 went to a.py"),
         ({"command": ("a.py", "-N4")}, "how many ranks", "-N 4 went to a.py"),

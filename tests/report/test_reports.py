@@ -16,6 +16,7 @@ import pytest
 from glaunch.diagnosis.finding import Finding
 from glaunch.errors import ParseError
 from glaunch.job import FORGOTTEN, UNTOLD, Job
+from glaunch.logs import LogBundle
 from glaunch.placement.placement import Cost, OrderRow
 from glaunch.plan import Plan, RankLayout
 from glaunch.report.documents import plan_document, plan_from_document, report_document
@@ -84,6 +85,10 @@ def test_what_slurm_does_not_tell_is_not_over(queued_report: JobReport, template
     silent = dataclasses.replace(queued_report, job=Job("13", state), exit_code=code)
     assert headline(silent) == said
     assert said in job_html(silent, template)
+
+
+def test_no_host_is_not_all_of_them() -> None:
+    assert bundle_text(LogBundle("x", ())) == "logs none: it came to no node's ranks\n"
 
 
 def test_report_of_a_job_that_waits(queued_report: JobReport, template: str) -> None:

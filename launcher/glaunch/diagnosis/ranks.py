@@ -56,11 +56,8 @@ def ranks(facts: JobFacts) -> Iterator[Finding]:
             "GL112", "warning", title, host, missing[0], f"{where}:{len(facts.ranks)}", evidence, f"look at {facts.file(f'out/{host}.log')}"
         )
     elif not wrong:
-        title = (
-            f"all {facts.tasks} ranks ran where the plan's order puts them"
-            if _in_plan_order(facts)
-            else f"all {facts.tasks} ranks ran in the order that the job made"
-        )
+        who, them = (f"all {facts.tasks} ranks", "them") if facts.tasks > 1 else ("the only rank", "it")
+        title = f"{who} ran where the plan's order puts {them}" if _in_plan_order(facts) else f"{who} ran in the order that the job made"
         yield Finding("GL110", "note", title, "", None, f"{where}:{len(facts.ranks)}", evidence, "")
 
 

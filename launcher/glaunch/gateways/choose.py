@@ -40,7 +40,7 @@ def choose(settings: Settings, kept_folder: Path, environ: Mapping[str, str] | N
     notes: list[str] = []
     if wished == "pyslurm" and found is None:
         raise UsageError(
-            f"{settings.where('slurm.gateway')} pyslurm, and this Python has none",
+            f"slurm.gateway is pyslurm ({settings.where('slurm.gateway')}), and this Python has no pyslurm",
             hint="pip install 'pyslurm==MAJOR.MINOR.*' of your Slurm (sinfo --version) beside glaunch, or slurm.gateway: auto",
         )
     why = f"{settings.where('slurm.gateway')} says so" if wished == "commands" else "pyslurm is not installed beside glaunch"

@@ -1,23 +1,23 @@
 """Slurm through its own commands: nouns in, nouns out."""
 
-import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from glaunch.cluster import NodeTable
-from glaunch.errors import ControllerSilent, SlurmError, UsageError
-from glaunch.gateways.process import Completed, Run, SignalsDeferred, Surround, Surroundings, within
-from glaunch.gateways.slurm_environment import cluster_of, reading_environment, submitting_environment
-from glaunch.gateways.slurm_refusals import is_silence, missing, refusal, spoken
+from glaunch.errors import ControllerSilent, UsageError
+from glaunch.gateways.process import Completed, SignalsDeferred, Surroundings
+from glaunch.gateways.slurm_call import checked
+from glaunch.gateways.slurm_database import SlurmDatabase
+from glaunch.gateways.slurm_environment import submitting_environment
+from glaunch.gateways.slurm_refusals import is_silence, refusal, spoken
 from glaunch.parsers.slurm_answers import read_nodes
 
 if TYPE_CHECKING:
     from glaunch.job import Job, Occupation
-    from glaunch.past_jobs import PastJobs
 
 QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -34,13 +34,7 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NOTHING_THERE = re.compile(r"Invalid job id specified")
 _HIDDEN = re.compile(r"slurm_load_node.*Access/permission denied")
 """PrivateData=nodes."""
-_JOB_ID = re.compile(r"\d+(?:_(?:\d+|\[[\d,%-]+\])|\+\d+)?")
 _ANSWER = re.compile(r"(\d+)(?:;(\S+))?")
-
-ALLOWANCE_TIMEOUT_S = 5.0
-"""A slurmdbd answers in 0.4 s; a plan does not wait for one that does not answer."""
-PAST_TIMEOUT_S = 300.0
-"""A month of a busy centre is read from a busy database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,32 +46,12 @@ class SubmitAnswer:
     banner: str
 
 
-class SlurmCommands:
-    """The gateway over sinfo, scontrol, squeue, sacct, sbatch and scancel.
+class SlurmCommands(SlurmDatabase):
+    """The gateway over sinfo, scontrol, squeue, sbatch and scancel and, as SlurmDatabase, over sacct and sacctmgr.
 
-    `run` is the seam: a capture or a test answers in its stead. `surround` is the same seam for who must see the environment and the
-    folder of each call too. Every call has a timeout. Raises SlurmError where Slurm says no or a command is missing, ControllerSilent
-    where nothing answers (then it is not known what happened, and nothing is tried again), ParseError where an answer is not in its format.
+    Raises SlurmError where Slurm says no or a command is missing, ControllerSilent where nothing answers (then it is not known what
+    happened, and nothing is tried again), ParseError where an answer is not in its format.
     """
-
-    def __init__(
-        self,
-        run: Run | None = None,
-        *,
-        environ: Mapping[str, str] | None = None,
-        surround: Surround = within,
-        timeout_s: float = 30.0,
-        submit_timeout_s: float = 120.0,
-        mark: Callable[[], str] = lambda: f"|{os.urandom(4).hex()}|",
-    ) -> None:
-        self._environ = dict(os.environ if environ is None else environ)
-        self.cluster = cluster_of(self._environ)
-        """The cluster that is asked, by name; "" for the one of this host's slurm.conf."""
-        self._surround = surround if run is None else lambda _: run
-        self._timeout_s = timeout_s
-        self._submit_timeout_s = max(submit_timeout_s, timeout_s)
-        self._mark = mark
-        self._run = self._surround(Surroundings(reading_environment(self._environ)))
 
     def on(self, cluster: str) -> "SlurmCommands":
         """The same for another cluster of the same accounting database ("": this host's own)."""
@@ -109,26 +83,6 @@ class SlurmCommands:
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
         return done.stdout
-
-    def allowance(self, user: str) -> tuple[str, ...]:
-        """All QOS, this user with her associations, and all accounts, from the accounting database (no RPC to the controller), within a
-        short time: what `parse_accounting` reads."""
-        from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS
-
-        questions = (
-            ("sacctmgr", "-P", "show", "qos", f"format={','.join(QOS_FIELDS)}"),
-            ("sacctmgr", "-P", "show", "user", f"name={user}", "withassoc", f"format={','.join(USER_FIELDS)}"),
-            ("sacctmgr", "-P", "show", "assoc", "user=", f"format={','.join(ACCOUNT_FIELDS)}"),
-        )
-        from concurrent.futures import ThreadPoolExecutor
-
-        timeout_s = min(ALLOWANCE_TIMEOUT_S, self._timeout_s)
-        with ThreadPoolExecutor(max_workers=len(questions)) as pool:
-            answers = list(pool.map(lambda argv: self._call(self._run, argv, timeout_s), questions))
-        for done in answers:
-            if done.code != 0 or is_silence(done) or not done.stdout.strip():
-                raise refusal(done, "to show what accounting allows you", timeout_s)
-        return tuple(done.stdout for done in answers)
 
     def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
         """Several of QUESTIONS, asked side by side; `known`: answers that are still good, for a gateway that can use them."""
@@ -215,45 +169,6 @@ class SlurmCommands:
             return spoken(done)
         raise refusal(done, "to say where the job would start", self._timeout_s)
 
-    def accounted(self, ids: Iterable[str]) -> "tuple[Job, ...] | None":
-        """Jobs by id from the accounting database (no RPC to the controller), long after Slurm forgot them; None where there is none."""
-        wanted = sorted(set(map(checked, ids)))
-        return self._sacct(("-j", ",".join(wanted))) if wanted else ()
-
-    def accounted_within(self, age_s: int) -> "tuple[Job, ...] | None":
-        """Own jobs of the last `age_s` seconds, from the accounting database, each with the line that submitted it; None: there is none.
-
-        The database's own window lags by up to 4 s; a job asked for by id is there at once.
-        """
-        return self._sacct(("-S", f"now-{int(age_s)}seconds"))
-
-    def _sacct(self, selection: Sequence[str]) -> "tuple[Job, ...] | None":
-        from glaunch.parsers.slurm_jobs import SACCT_FIELDS, parse_sacct
-
-        mark = self._mark()
-        where = ("-M", self.cluster) if self.cluster else ()  # the one command that does not read SLURM_CLUSTERS
-        done = self._ask(("sacct", *where, "-X", "-n", "-p", f"--delimiter={mark}", *selection, "-o", ",".join(SACCT_FIELDS)))
-        if "accounting storage is disabled" in done.stderr:
-            return None
-        if done.code != 0 or (not done.stdout and is_silence(done)):
-            raise refusal(done, "to show past jobs", self._timeout_s)
-        return parse_sacct(done.stdout, mark)
-
-    def past_jobs(self, age_s: int) -> "PastJobs | None":
-        """All jobs of the last `age_s` seconds that this user may see, everybody's, in one query of the database; None: there is none.
-
-        PrivateData=jobs in slurmdbd.conf leaves a plain user with her own.
-        """
-        from glaunch.parsers.past_jobs import FIELDS, parse_past_jobs
-
-        argv = ("sacct", "-a", "-X", "-P", "-S", f"now-{int(age_s)}seconds", "-o", ",".join(FIELDS))
-        done = self._call(self._run, argv, max(self._timeout_s, PAST_TIMEOUT_S))
-        if "accounting storage is disabled" in done.stderr:
-            return None
-        if done.code != 0 or not done.stdout:
-            raise refusal(done, "to show past jobs", PAST_TIMEOUT_S)
-        return parse_past_jobs(done.stdout, where="sacct")
-
     # Acts
 
     def submit(
@@ -305,25 +220,6 @@ class SlurmCommands:
                 return result
         raise refusal(done, f"to lift the pin of job {job_id}", self._timeout_s)
 
-    def _ask(self, argv: Sequence[str]) -> Completed:
-        return self._call(self._run, argv, self._timeout_s)
-
-    def _call(self, run: Run, argv: Sequence[str], timeout_s: float, stdin: str = "") -> Completed:
-        if self._surround is within:
-            self._see_configuration(argv)
-        try:
-            return run(argv, stdin, timeout_s)
-        except (FileNotFoundError, PermissionError) as gone:
-            raise missing(argv) from gone
-
-    def _see_configuration(self, argv: Sequence[str]) -> None:
-        """Slurm's commands, and libslurm, would look for a missing file for a minute."""
-        conf = self._environ.get("SLURM_CONF")
-        if conf and not os.path.exists(conf):
-            raise SlurmError(
-                f"SLURM_CONF={conf}: there is no such file", argv=tuple(argv), hint="unset SLURM_CONF, or name the cluster's slurm.conf"
-            )
-
 
 _UNPIN = MappingProxyType(
     {
@@ -335,13 +231,6 @@ _UNPIN = MappingProxyType(
     }
 )
 """scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
-
-
-def checked(job_id: str) -> str:
-    """A job's id, of an array task or a component too. Raises UsageError for anything else: it goes into a command line."""
-    if not _JOB_ID.fullmatch(job_id):
-        raise UsageError(f"{job_id!r} is no job id", hint="ids look like 123, 123_4 (array task) or 123+1; see yours: squeue --me")
-    return job_id
 
 
 def _submitted(done: Completed) -> SubmitAnswer:

@@ -18,7 +18,8 @@ from typing import Any
 from glaunch.errors import ControllerSilent, SlurmError
 from glaunch.gateways.answering import Answering, Ended
 from glaunch.gateways.process import Completed, SignalsDeferred, Surround, within
-from glaunch.gateways.slurm import SlurmCommands, SubmitAnswer, checked
+from glaunch.gateways.slurm import SlurmCommands, SubmitAnswer
+from glaunch.gateways.slurm_call import checked
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
 from glaunch.gateways.slurm_refusals import refusal
 from glaunch.hostlist import fold

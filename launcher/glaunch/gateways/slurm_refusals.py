@@ -45,6 +45,7 @@ _NO_CLUSTER = re.compile(r"invalid entry for")
 """What all commands say of a cluster that the database does not know, or where there is none. **Source:** tried on 22.05.8."""
 
 _SAID_NO = (
+    (r"unrecognized option|requires an argument|[Ii]nvalid --|Invalid time specification", "what sbatch takes: man sbatch, sbatch --help"),
     (r"[Ii]nvalid partition", "see them: sinfo -s"),
     (
         r"Requested node configuration is not available",

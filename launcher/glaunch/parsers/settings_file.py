@@ -233,7 +233,9 @@ def _rows(key: Key, node: Node, where: str, layer: int) -> Setting:
         _name_fits(key, name.text, place)
         text, reason = _reasoned(key, value, place)
         if key.name == "placement.penalties" and text is not None and not re.fullmatch(r"[0-9]{1,6}", text):
-            raise ConfigError(f"{place}: {name.text!r} takes points, a whole number from 0, got {text!r}", hint='"gpu[003-004]": 5')
+            raise ConfigError(
+                f"{place}: {name.text!r} takes points, a whole number from 0 to 999999, got {text!r}", hint='"gpu[003-004]": 5'
+            )
         rows[name.text] = Row(name.text, text, place, reason, layer)
     return table(rows, where, layer)
 

@@ -80,7 +80,7 @@ def _how_to_say(request: Request, ranks: int) -> str:
         number = match and (match[2] or (others[at + 1] if at + 1 < len(others) else ""))
         if match and number and number.isdigit():
             said = f"{match[1]} {number}"
-            return f"{said} went to {script}, since options stand before it: put it there too, glaunch … {said} {script}"
+            return f"{said} went to {script}; for glaunch it must stand before it: glaunch … {said} {script}"
     return f"say it with -n (ranks) or -N (nodes): glaunch -n {ranks} {shlex.join(request.command)}"
 
 

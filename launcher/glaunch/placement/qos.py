@@ -202,7 +202,8 @@ def _hint(request: Request, broken: _Broken, fit: Eligible, each: Mapping[str, i
     ways = []
     if broken.counted != "node" and per_node:
         nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
-        ways += [f"{as_asked(request, layout, nodes)} ({plural(nodes, 'node')})"] if nodes else []
+        counted = "" if request.nodes is not None else f" ({plural(nodes, 'node')})"
+        ways += [as_asked(request, layout, nodes) + counted] if nodes else []
     ranks, nodes = (layout.tasks_per_node, 1) if broken.counted == "node" else (layout.tasks, layout.nodes)
     if broken.resource == "cpu" and not broken.least and broken.value >= ranks:
         ways.append(f"-c {broken.value // ranks}")

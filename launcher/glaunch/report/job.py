@@ -159,6 +159,8 @@ def logs_words(logs: LogBundle) -> str:
     ways = ", ".join(
         words for count, words in ((gathered, f"{gathered} gathered by the job"), (fetched, f"{fetched} fetched over SSH")) if count
     )
+    if not logs.hosts:
+        return "none: it came to no node's ranks"
     missing = len(logs.missing)
     state = f"{plural(missing, 'host')} missing" if missing else "all home"
     return f"of {plural(len(logs.hosts), 'host')}: {state}" + (f" ({ways})" if ways else "")
