@@ -16,7 +16,7 @@ from glaunch.caller import caller_of, here_folder, home_folder, login_host, stat
 from glaunch.cluster import Cluster
 from glaunch.components import decide_all
 from glaunch.config import Options, load, load_model, load_rules
-from glaunch.decide import Ground, network_of, partition_of
+from glaunch.decide import Ground, completed, network_of, partition_of
 from glaunch.dependency import Known, names_in, with_ids
 from glaunch.errors import NeverFits, ParseError, UsageError
 from glaunch.fabric import Fabric, flat_fabric
@@ -102,13 +102,17 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
 
     Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the default
     one. A capture brings its own topology, and the site here has no say in it.
-    Where an answer cannot be read, nothing is kept of any, and all are asked for anew: once. Raises ParseError for what Slurm says now.
+    Where an answer cannot be read, or the partition that is asked for was not there when it was kept, nothing is kept of any, and all are
+    asked for anew: once. Raises ParseError for what Slurm says now.
     """
     try:
         cluster, slurm = _seen(world, request, max_age_s)
+        stale = request is not None and _misses_a_partition(request, world.settings, cluster)
     except ParseError:
         if world.kept is None:
             raise
+        stale = True
+    if stale and world.kept is not None:
         world.kept.forget()
         cluster, slurm = _seen(world, request, max_age_s)
     cluster = replace(cluster, topology=slurm)
@@ -130,6 +134,12 @@ def _seen(world: World, request: Request | None, max_age_s: float) -> tuple[Clus
         topology = read_topology(world.slurm, name, now_s, world.kept)
         where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"
     return cluster, parse_topology(topology, where=where) or flat_fabric(cluster.nodes.names, none)
+
+
+def _misses_a_partition(request: Request, settings: Settings, cluster: Cluster) -> bool:
+    asked = [completed(with_inherited(one, os.environ), settings)[0].partition for one in (request, *request.components)]
+    there = {partition.name for partition in cluster.partitions}
+    return any(name not in there for names in asked if names for name in names.split(","))
 
 
 def _topology_name(world: World, request: Request | None, cluster: Cluster) -> str:

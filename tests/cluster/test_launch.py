@@ -163,4 +163,16 @@ def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come
     (end,) = jobs.glob("broken-off-*/*/exit.json")
     assert json.loads(end.read_text())["told"] == "INT"
     assert b"of 2 hosts: all home (2 gathered by the job)" in seen, seen
-    assert ada.run("squeue", "-h").stdout == ""
+    until(lambda: ada.run("squeue", "-h").stdout == "", 20, "no allocation left")
+
+
+def test_a_partition_that_is_newer_than_what_is_kept_is_known(ada: User) -> None:
+    assert ada.glaunch("plan", "./prog.sh", "-n", "8").code == 0
+    assert ada.box.exec(["scontrol", "create", "PartitionName=newer", "Nodes=n[001-002]", "State=UP"]).code == 0
+    try:
+        plan = ada.glaunch("plan", "./prog.sh", "-n", "8", "-p", "newer")
+        assert plan.code == 0, plan.stderr
+        unknown = ada.glaunch("plan", "./prog.sh", "-n", "8", "-p", "newest")
+        assert "no partition 'newest'" in unknown.stderr
+    finally:
+        ada.box.exec(["scontrol", "delete", "PartitionName=newer"])
