@@ -123,6 +123,7 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     if process == 0:
         # ^C is for glaunch, which has it back; the end of what enters the sandbox would add a TERM
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup all that it starts ignores a hang-up, glaunch too
         os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
     until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
@@ -149,7 +150,8 @@ def test_a_signal_while_sbatch_is_asked_leaves_a_job_without_a_pin(ada: User, na
     ada.write("bin/sbatch", SLOW_SBATCH.replace("sleep 5", "sleep 1"))
     (ada.home / "submitted").unlink(missing_ok=True)
     env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
-    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
+    begins = ["env", "--default-signal=HUP", "sh", "-c"]  # which would be ignored under nohup
+    launch = ada.box.popen([*begins, "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
     until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
     ada.box.exec(["kill", f"-{name}", (ada.home / "pid").read_text().strip()])
     _, stderr = launch.communicate(timeout=30)
