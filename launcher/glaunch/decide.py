@@ -78,7 +78,8 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
     fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
-    impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s)
+    cpus = _cpus_per_task(request, cluster, partition, fit)
+    impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s, request.cpus_per_task or cpus or 1)
     kept = together(request, fit.layout, fabric)
     health = penalties(settings.rows("placement.penalties"), ground.failed, (*fit.nodes, *fit.startable))
     choice, segment = _choose(request, ground, fit, kept.groups, health)
@@ -105,7 +106,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         fewest_pods=1 if best is not None and best.cost.pods == 1 else fewest_pods(fabric, fit.could_ever, layout.nodes),
         on_bad=settings.text("placement.on_bad"),
         health=health,
-        directives=_directives(request, origins, ground, partition, fit, caller, segment),
+        directives=_directives(request, origins, ground, partition, fit, caller, segment, cpus),
         arguments=way.arguments,
         environment=environment,
         launch=launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables)),
@@ -159,14 +160,14 @@ def _choose(request: Request, ground: Ground, fit: Eligible, groups: Groups, hea
 
 
 def _impossible(
-    request: Request, cluster: Cluster, partition: Partition, bounds: Bounds, fit: Eligible, time_limit_s: int | None
+    request: Request, cluster: Cluster, partition: Partition, bounds: Bounds, fit: Eligible, time_limit_s: int | None, cpus_per_task: int
 ) -> NeverFits | None:
     """Why the job can never run, where it is submitted all the same. Raises it where it is not."""
     found = (
         closed_account(request, cluster, partition)
         or closed_qos(request, cluster, partition)
         or over_limits(request, fit, partition, time_limit_s, bounds.flags)
-        or over_bounds(request, bounds, fit, time_limit_s, request.cpus_per_task or _cpus_per_task(request, cluster, partition, fit) or 1)
+        or over_bounds(request, bounds, fit, time_limit_s, cpus_per_task)
     )
     if found is not None and not request.force:
         raise found
@@ -221,6 +222,7 @@ def _directives(
     fit: Eligible,
     caller: Caller,
     segment: Segment,
+    cpus_per_task: int | None,
 ) -> tuple[Option, ...]:
     by_default = "the default partition" if partition.default else "the only partition with GPUs that you may use"
     return directives(
@@ -230,7 +232,7 @@ def _directives(
         partition=partition.name,
         partition_why="" if request.partition else by_default,
         layout=fit.layout,
-        cpus_per_task=_cpus_per_task(request, ground.cluster, partition, fit),
+        cpus_per_task=cpus_per_task,
         memory_mib=0 if _says_memory(request, partition) else fit.share.memory_mib,
         folder=ground.folder,
         work_dir=caller.work_dir,

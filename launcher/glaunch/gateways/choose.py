@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from glaunch.errors import ParseError, SlurmError, UsageError
-from glaunch.gateways.kept import Answer, Kept
+from glaunch.gateways.kept import Kept
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.parsers.slurm_config import parse_version
 from glaunch.settings import Settings
@@ -89,14 +89,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _slurm_version(commands: SlurmCommands, kept: Kept) -> tuple[int, ...] | None:
     """The version of Slurm's commands, whose library pyslurm uses too; None where it cannot be told (whoever asks more will hear why)."""
-    now_s = time.time()
-    answer = kept.get("version", now_s, kept.keep_s)
     try:
-        if answer is None:
-            answer = Answer(commands.answer("version"), now_s)
-            if kept.keep_s > 0:
-                kept.put("version", answer)
-        return parse_version(answer.text)
+        return parse_version(kept.or_asked("version", time.time(), lambda: commands.answer("version")))
     except (SlurmError, ParseError):
         return None
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +80,15 @@ class Kept:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
 
+    def or_asked(self, question: str, now_s: float, ask: Callable[[], str]) -> str:
+        """What is kept of a question for at most `keep_s`, else what `ask` says now, which is kept from then on."""
+        answer = self.get(question, now_s, self.keep_s) if self.keep_s > 0 else None
+        if answer is None:
+            answer = Answer(ask(), now_s)
+            if self.keep_s > 0:
+                self.put(question, answer)
+        return answer.text
+
     def forget(self) -> None:
         """Keep nothing of this cluster any more: what was kept cannot be read."""
         for path in self._folder.glob(f"*-{self._key}.json.z") if self._key else ():
@@ -141,9 +150,8 @@ def read_cluster(gateway: SlurmCommands, now_s: float, kept: Kept | None = None,
 def read_topology(gateway: SlurmCommands, name: str, now_s: float, kept: Kept | None = None) -> str:
     """Slurm's own text of one topology of a topology.yaml, kept as the default one is. 1 RPC. Raises what SlurmCommands raises."""
     question = f"topology-{hashlib.sha256(name.encode(errors='surrogateescape')).hexdigest()[:16]}"
-    answer = kept.get(question, now_s, kept.keep_s) if kept and kept.keep_s > 0 else None
-    if answer is None:
-        answer = Answer(gateway.answer("topology", name), now_s)
-        if kept and kept.keep_s > 0:
-            kept.put(question, answer)
-    return answer.text
+
+    def ask() -> str:
+        return gateway.answer("topology", name)
+
+    return kept.or_asked(question, now_s, ask) if kept else ask()

@@ -110,10 +110,7 @@ class SlurmNative(SlurmCommands):
 
     def _told(self, questions: Sequence[str]) -> dict[str, str]:
         """pyslurm's part of the questions."""
-        told = {}
-        for question in (one for one in OURS if one in questions):
-            told[question] = self._question(question)
-        return told
+        return {question: self._question(question) for question in OURS if question in questions}
 
     def _question(self, question: str) -> str:
         if question == "nodes" and not self._tells_gpus():
