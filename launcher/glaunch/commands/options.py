@@ -118,21 +118,8 @@ def _parameter(name: str) -> str:
 
 
 PASSED = (
-    *(
-        "mem",
-        "partition",
-        "account",
-        "qos",
-        "time",
-        "name",
-        "constraint",
-        "exclude",
-        "nodelist",
-        "reservation",
-        "dependency",
-        "array",
-        "clusters",
-    ),
+    *("mem", "partition", "clusters", "account", "qos", "time", "name"),
+    *("constraint", "exclude", "nodelist", "reservation", "dependency", "array"),
     *("tp", "pp", "dp", "ep", "segment", "wait_for_leaves"),
 )
 """Options that are fields of a Request under the same name."""

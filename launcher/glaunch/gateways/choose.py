@@ -13,6 +13,7 @@ from glaunch.gateways.kept import Kept
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.parsers.slurm_config import parse_version
 from glaunch.settings import Settings
+from glaunch.slurm_versions import version_text
 from glaunch.talk import talk
 
 
@@ -98,5 +99,5 @@ def _slurm_version(commands: SlurmCommands, kept: Kept) -> tuple[int, ...] | Non
 def _beside(slurm: tuple[int, ...] | None, *, fits: bool) -> str:
     if slurm is None:
         return "is there, but the version of this Slurm is not known"
-    version = f"{slurm[0]}.{slurm[1]:02d}"
+    version = version_text(slurm[:2])
     return f"is made for this Slurm {version}" if fits else f"is not made for this Slurm {version}"

@@ -8,6 +8,7 @@ from glaunch.cluster import Cluster
 from glaunch.document import to_document
 from glaunch.fabric import Fabric
 from glaunch.report.text import clean, wrapped
+from glaunch.slurm_versions import version_text
 from glaunch.units import plural
 
 
@@ -37,9 +38,8 @@ def contact_of(
 ) -> Contact:
     """What there is to tell."""
     places = f"{plural(len(fabric.leaves), 'leaf', 'leaves')} on {plural(fabric.tiers, 'tier')}" if not fabric.flat else "one flat switch"
-    version = f"{cluster.slurm_version[0]}.{cluster.slurm_version[1]:02d}" + "".join(f".{part}" for part in cluster.slurm_version[2:])
     return Contact(
-        slurm_version=version,
+        slurm_version=version_text(cluster.slurm_version),
         cluster=cluster.name,
         gateway=gateway,
         why=why,
