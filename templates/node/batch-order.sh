@@ -22,7 +22,7 @@ slurm_order() {
     fi
 }
 
-# Writes ATTEMPT/granted and ATTEMPT/ordered. $gl_among names the nodes where the allocation has more of them than the run.
+# Writes ATTEMPT/granted, and ATTEMPT/ordered where the plan's order holds ($gl_order). $gl_among names the nodes where the allocation has more of them than the run.
 order_nodes() {
     scontrol show hostnames "${SLURM_JOB_NODELIST-}" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
@@ -31,8 +31,7 @@ order_nodes() {
         sh "$gl_folder/node/order.sh" "$gl_attempt" "$gl_folder/order.tsv" "$gl_nodes" "$gl_tasks" "$gl_per_node" \
             "$gl_leaf_group" "$gl_pod_group" || gl_order=slurm
     fi
-    [ "$gl_order" = planned ] || nodes_as_granted
-    name_nodes
+    [ "$gl_order" != planned ] || name_nodes
 }
 
 # For the steps that are not the ranks: an allocation may have more nodes than this run

@@ -85,25 +85,18 @@ look_at_nodes() {
     gl_speak=$gl_tasks # so many say where they run
     choose_runtime
     form_ready
-    if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
-        gl_host_file=$gl_attempt/ordered
-        probe
-        gl_result=$?
-        gl_host_file=
-    else
-        probe
-        gl_result=$?
-    fi
-    case $gl_result in
-    0 | 72 | 73 | 126 | 127) ;;
+    gl_host_file=
+    if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then gl_host_file=$gl_attempt/ordered; fi
+    probe
+    gl_result=$?
+    gl_asked=$gl_host_file gl_host_file=
+    case $gl_asked:$gl_result in
+    :* | *:0 | *:72 | *:73 | *:126 | *:127) ;;
     *)
-        if [ "$gl_order" = planned ] && [ -z "$gl_own_order" ]; then
-            slurm_order
-            name_nodes
-            probe
-            gl_result=$?
-            [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
-        fi
+        slurm_order
+        probe
+        gl_result=$?
+        [ "$gl_result" -ne 0 ] || say "Slurm does not take the plan's order; the ranks follow Slurm's own"
         ;;
     esac
     case $gl_result in
