@@ -36,14 +36,14 @@ else
 	@marks='-m not(slurm)and(not(sshd))'; $(check)
 endif
 
-# One go: all of them run, and one that fails fails the whole.
-check = failed=''; \
+# One go: all of them run, and one that fails fails the whole. FAILED_TESTS: the failed tests' names, said again as the last thing.
+check = failed=''; export FAILED_TESTS="$$(mktemp)"; trap 'rm -f "$$FAILED_TESTS"' EXIT; \
 	$(BIN)/ruff check . || failed="$$failed ruff-check"; \
 	$(BIN)/ruff format --check . || failed="$$failed ruff-format"; \
 	$(BIN)/mypy || failed="$$failed mypy"; \
 	$(BIN)/python -m pytest -q -rsfE $${marks:+"$$marks"} || failed="$$failed pytest"; \
 	[ -z "$$versions" ] || $(MAKE) --no-print-directory test-versions || failed="$$failed test-versions"; \
-	if [ -n "$$failed" ]; then echo "make test: failed:$$failed" >&2; exit 1; fi
+	if [ -n "$$failed" ]; then cat "$$FAILED_TESTS" >&2; echo "make test: failed:$$failed" >&2; exit 1; fi
 
 test-versions: $(READY) ## the tests on a real Slurm, on Slurm 24.11 and 26.05, each in a Debian of its own (root); SLURM=26.05 for one of them
 	@$(if $(ROOT),$(call packages,debootstrap iproute2 util-linux-extra),echo "make test-versions: needs root" >&2; exit 1)

@@ -74,6 +74,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the names of the failed tests to the file FAILED_TESTS, if there is one: `make test` ends with them."""
+    reporter, path = session.config.pluginmanager.get_plugin("terminalreporter"), os.environ.get("FAILED_TESTS")
+    if reporter and path:
+        failed = [report.nodeid for kind in ("failed", "error") for report in reporter.stats.get(kind, ())]
+        slurm = ".".join(f"{part:02}" for part in slurm_here())
+        with open(path, "a", encoding="utf-8") as file:
+            file.writelines(f"failed on Slurm {slurm}: {name}\n" for name in failed)
+
+
 def stand(options: "SandboxOptions") -> "Sandbox":
     """A sandbox for tests; where this machine cannot have one the test is skipped with the reason (with CI=true: failed)."""
     from glaunch.errors import GlaunchError

@@ -3,7 +3,9 @@
 # All of it lives in namespaces of its own, which end with this process, even by kill -9: no mount, process or listener is left, and
 # nothing beyond loopback is reached. ROOT is read-only; /tmp, /var/tmp, /run and /root are empty. Recordings that lie beside the
 # checkout (../shared, or GLAUNCH_SHARED) do so inside too.
+# Names of failed tests go to descriptor 9, where one is open.
 set -euo pipefail
+{ : >&9; } 2>/dev/null || exec 9>/dev/null
 root=$1 checkout=$(cd "$(dirname "$0")/../.." && pwd)
 shared=${GLAUNCH_SHARED:-$checkout/../shared}
 shift
@@ -29,6 +31,6 @@ cd "$root"
 pivot_root . run/old
 cd /src/glaunch
 umount -l /run/old
-env -i --default-signal=INT,QUIT PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb CI="${CI-}" "$@"
+env -i --default-signal=INT,QUIT PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=dumb CI="${CI-}" FAILED_TESTS=/proc/self/fd/9 "$@"
 exit $? # no exec: this shell is the first process, and reaps what others leave behind
 ' inside "$root" "$checkout" "$shared" "$@"

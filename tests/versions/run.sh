@@ -84,14 +84,22 @@ from_outside() {
     PYTHONPATH=$here/../../launcher "${PYTHON:-python3}" -m pytest -q -rsfE -p no:cacheprovider "$here/check_root.py"
 }
 
-# Side by side: the tests wait more than they compute, and pass on a busy machine.
+# Side by side: the tests wait more than they compute, and pass on a busy machine. What failed is named at the end, for who reads
+# only that (9: tests/conftest.py writes it there; FAILED_TESTS: the file in which `make test` keeps such names).
 failed=()
+names=$(mktemp "$cache/failed.XXXXXX")
+trap 'rm -f "$names"' EXIT
 declare -A job
 for version in "${versions[@]}"; do
-    (build "$version" && try "$version" "$@") 2>&1 | sed -u "s/^/$version  /" &
+    (build "$version" && try "$version" "$@") 9>>"$names" 2>&1 | sed -u "s/^/$version  /" &
     job[$version]=$!
 done
 for version in "${versions[@]}"; do wait "${job[$version]}" || failed+=("Slurm $version"); done
 [ ${#failed[@]} -gt 0 ] || from_outside || failed+=("--slurm-root")
-[ ${#failed[@]} = 0 ] || { echo "run.sh: failed: ${failed[*]}" >&2 && exit 1; }
+if [ ${#failed[@]} -gt 0 ]; then
+    cat "$names" >&2
+    cat "$names" >>"${FAILED_TESTS:-/dev/null}"
+    echo "run.sh: failed: ${failed[*]}" >&2
+    exit 1
+fi
 echo "Slurm ${versions[*]}: all well, $SECONDS s in all"
