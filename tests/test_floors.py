@@ -222,7 +222,7 @@ except SystemExit as end:
     print("loaded", [name for name in {LAZY!r} if name in sys.modules], "exit", end.code or 0)
 """
     env = dict(os.environ, PYTHONPATH=str(LAUNCHER))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
     assert done.stdout.splitlines()[-1:] == ["loaded [] exit 0"], done.stdout + done.stderr
 
 
