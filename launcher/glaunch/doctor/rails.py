@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from glaunch.diagnosis.finding import Finding
 from glaunch.doctor.cables import FEW, between
 from glaunch.doctor.checkup import Checkup, some
-from glaunch.hierarchy import rail_of_leaf
 from glaunch.hostlist import natural_key
+from glaunch.leaf_domains import rail_of_leaf
 from glaunch.network import Link, Network
 
 
