@@ -19,13 +19,12 @@ from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
 
 FABRIC = synthetic("spine:1 leaf:2 node:2")
-NODES = parse_nodes(
-    "\n".join(
-        f"NodeName=n00{number} CPUAlloc=0 CPUEfctv=64 CPUTot=64 ActiveFeatures={'ib,fast' if number < 3 else 'ib'} Gres=gpu:h100:8 "
-        f"GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 State=IDLE Weight=1 Partitions=gpu"
-        for number in range(1, 5)
-    )
+NODE_LINES = "\n".join(
+    f"NodeName=n00{number} CPUAlloc=0 CPUEfctv=64 CPUTot=64 ActiveFeatures={'ib,fast' if number < 3 else 'ib'} Gres=gpu:h100:8 "
+    f"GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 State=IDLE Weight=1 Partitions=gpu"
+    for number in range(1, 5)
 )
+NODES = parse_nodes(NODE_LINES)
 GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
 CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
 BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
@@ -269,3 +268,19 @@ def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
         with pytest.raises(UsageError) as refused:
             site.decide(**words)  # type: ignore[arg-type]
         assert refused.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ({"tasks": 32}, "-n 16 (2 nodes)"),
+        ({"tasks": None, "nodes": 4}, "-N 2"),
+        ({"tasks": 32, "nodes": 4}, "-N 2 -n 16"),
+        ({"tasks": None, "nodes": 4, "tasks_per_node": 2}, "-N 2"),
+    ],
+)
+def test_what_would_start_sooner_is_said_in_the_options_of_the_line(site: Site, words: dict[str, object], hint: str) -> None:
+    busy = parse_nodes(NODE_LINES.replace("IDLE", "ALLOCATED", 2))
+    plan = site.decide(cluster=replace(CLUSTER, nodes=busy), **words)
+    assert plan.placement is None
+    assert f"what would start sooner: {hint}" in plan.notes
