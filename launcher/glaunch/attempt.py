@@ -91,7 +91,10 @@ class AttemptFolder:
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
-        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first, and those that sent some."""
+        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first, and those that sent some;
+        none while no rank has been started."""
+        if self.start is None:
+            return ()
         if not (self.path / "hostfile").exists():
             return self.hosts
         return tuple(host for host in self.hosts if host == self.hosts[0] or has_archive(self.path, host))

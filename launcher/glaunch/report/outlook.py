@@ -9,6 +9,9 @@ from glaunch.plan import Plan
 from glaunch.report.text import row
 from glaunch.units import format_span, plural
 
+_NO_LIMIT_S = 300 * 86400
+"""Slurm counts a job without a time limit as one of a year. **Source:** `sbatch --test-only` behind such jobs, on 22.05."""
+
 
 def groups_words(groups: Groups, placement: Placement) -> str:
     """`4 groups of 16 nodes, none over two pods`; "" where nothing is said of groups."""
@@ -58,8 +61,12 @@ def later(plan: Plan, width: int) -> list[str]:
         return []
     if HIDDEN_NODES in plan.notes:
         return row("later", "not known: Slurm does not show its nodes", width)
-    parts = [f"now: {_pods_leaves(plan.placement.cost) if plan.placement else 'not enough nodes are free'}"]
-    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {_pods_leaves(one.cost)}" for one in look.moments]
+    costs = [*([plan.placement.cost] if plan.placement else []), *(one.cost for one in look.moments)]
+    words = {cost: _pods_leaves(cost) for cost in costs}
+    if len(set(words.values())) < len(words):  # what gets better is not their number
+        words = {cost: cost.in_words(plan.layout.nodes) for cost in costs}
+    parts = [f"now: {words[plan.placement.cost] if plan.placement else 'not enough nodes are free'}"]
+    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {words[one.cost]}" for one in look.moments]
     if not look.moments:
         parts.append(f"no better when running jobs end ({plural(look.ends, 'moment')} at which nodes come free)")
     lines = row("later", "; ".join(parts), width)
@@ -91,6 +98,8 @@ def slurm_choice(plan: Plan, width: int, now_s: float | None) -> list[str]:
         )
     lines = row("Slurm", text, width)
     wait_s = 0.0 if choice.starts_s is None or now_s is None else choice.starts_s - now_s
+    if wait_s > _NO_LIMIT_S:
+        return lines + row("", "when it would start Slurm cannot say: jobs before it have no time limit", width)
     start = f"in ~{format_span(wait_s)}" if wait_s > 60 else "at once"
     return lines + row("", f"it would start {start} (Slurm's estimate; changes with the queue)", width)
 
