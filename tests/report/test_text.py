@@ -66,7 +66,7 @@ def test_a_table_is_cut_only_where_it_must_be() -> None:
     assert table(head, rows, 200)[1] == "12   waits for nodes or GPUs that are busy (Resources)  n[001-004,006]  /home/ada/jobs/train"
     assert table(head, rows, 92)[1].endswith("/home/ada/jobs/train")
     assert table(head, rows, 80)[1] == "12   waits for nodes or GPUs that are bus…  n[001-004,006]  /home/ada/jobs/train"
-    assert table(head, rows, 60)[1] == "12   waits for nodes or GPUs that ar…  n[001-004,006]  /home…"
+    assert table(head, rows, 60)[1] == "12   waits for nodes or GPUs that ar…  n[001-004,006]  /home/a…"
 
 
 def test_a_table_keeps_its_width() -> None:
