@@ -184,6 +184,22 @@ def test_of_a_job_with_an_end_the_last_line_of_setup_says_nothing(tmp_path: Path
     assert task_codes(runs[:1], (Job("12", "COMPLETED"),)) == {0: 1}
 
 
+@pytest.mark.parametrize(("ends_s", "said"), [(30, 1), (12, 0)])
+def test_a_job_that_goes_on_without_a_failed_rank_is_told_of_once(tmp_path: Path, clock: Clock, ends_s: float, said: int) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    lines = [
+        f"srun: error: n1: {task}\n" for task in ("task 3: Exited with exit code 0", "task 5: Exited with exit code 1", "tasks 6-7: Killed")
+    ]
+    clock.at(2, lambda: (tmp_path / "batch-12.log").write_text("".join(lines)))
+    clock.at(ends_s, lambda: slurm.says(DONE))
+    clock.at(ends_s, lambda: watched.end("12.0.0", 1))
+    watched.follower.run()
+    words = "job 12 goes on without what failed (n1: task 5: Exited with exit code 1); glaunch cancel 12 ends it"
+    assert watched.said == ["job 12 runs", words][: 1 + said]
+
+
 def test_the_end_is_seen_at_once_and_a_running_job_is_hardly_asked_about(tmp_path: Path, clock: Clock) -> None:
     slurm = Slurm(RUNNING)
     watched = Watched(tmp_path, slurm)

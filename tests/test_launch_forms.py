@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from tests.decisions import CLUSTER, FABRIC
 from tests.plans import GATHERING, load_templates
-from tests.test_decide import CLUSTER, FABRIC
 
 from glaunch import config
 from glaunch.decide import Ground, decide

@@ -155,9 +155,8 @@ def main(args: list[str] | None = None) -> NoReturn:
         sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):  # click makes the one of the other, and ends the terminal's line with "^C"
+        click.echo("glaunch: interrupted", err=True)
         code = 130
     except click.ClickException as error:
         error.show()

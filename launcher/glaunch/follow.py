@@ -5,6 +5,7 @@ The job's own folder shows that it runs (an attempt folder appears) and that it 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Protocol
@@ -13,6 +14,7 @@ from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
 from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
+from glaunch.parsers.srun_words import bad_end
 from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import estimate, in_words
 
@@ -21,6 +23,8 @@ RUNS_A_TICK = 10
 """Each look at the folder opens some files of every run: an array of hundreds of tasks is looked at more seldom."""
 LAST_TRIES = 5
 """How often a pin is tried to be lifted when glaunch leaves: Slurm may ask to try again a moment after a job came in."""
+SURVIVORS_S = 15.0
+"""How long after a rank's failure the others may go on before that is said: most programs' ranks then wait for it in vain."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
 
@@ -91,6 +95,8 @@ class Follower:
         self._rows: tuple[Job, ...] = ()
         """Of an array: its tasks, as Slurm said last."""
         self._over_since_s: float | None = None
+        self._failed: tuple[float, str] | None = None
+        """When a first rank of this run failed (for ever from now, once that is said), and how, in srun's words."""
         self._files: dict[Path, GrowingFile] = {}
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Ending | None:
@@ -120,6 +126,7 @@ class Follower:
         for run in self._runs:
             if run.path not in before:
                 self._settle("settled")
+                self._failed = None
                 self.on_start(run)
                 self._say_start(run)
                 # It runs: nothing is to be expected from Slurm for a while.
@@ -130,7 +137,14 @@ class Follower:
                 ending = self._at_exit(run)
                 if ending is not None:
                     return ending
+        self._say_survivors()
         return self._look() if self._waited() >= self._next_look_s else None
+
+    def _say_survivors(self) -> None:
+        """Once: a rank has failed, and the job goes on without it. Its others may well wait for it until the time limit."""
+        if self._failed is not None and self._waited() - self._failed[0] >= SURVIVORS_S:
+            self.talk(f"job {self.job_id} goes on without what failed ({self._failed[1]}); glaunch cancel {self.job_id} ends it")
+            self._failed = inf, ""
 
     def _say_start(self, run: AttemptFolder) -> None:
         """That it runs, unless a look at Slurm has said so already."""
@@ -271,6 +285,12 @@ class Follower:
             file = self._files.setdefault(path, GrowingFile(path, prefix))
             for line in file.lines(last=last):
                 self.out(line)
+                self._see_failure(line)
+
+    def _see_failure(self, line: str) -> None:
+        end = None if self.array or self._failed is not None else bad_end(line)
+        if end is not None:
+            self._failed = self._waited(), f"{end.hosts}: task{'s' if not end.tasks.isdigit() else ''} {end.tasks}: {end.what}"
 
     def _shown_files(self) -> list[tuple[Path, str]]:
         """The batch logs and the output of rank 0's host, or of the named host alone; of an array with the task's number before it."""

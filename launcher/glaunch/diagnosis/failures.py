@@ -1,8 +1,7 @@
 """GL20x: why a job failed, and which rank did so first, from what srun, slurmstepd and Slurm say.
 
-Slurm's words, as seen on 22.05 to 26.05: `srun: error: n006: task 17: Exited with exit code 5`, `srun: error: n[1-2]: tasks 0-7: Killed`,
-`slurmstepd-n001: error: *** STEP 3.0 ON n001 CANCELLED AT … DUE TO TIME LIMIT ***`. What follows a cancellation is its consequence, so only
-the first line of its kind counts.
+Slurm's words, as seen on 22.05 to 26.05: those of `parsers/srun_words.py`, and `slurmstepd-n001: error: *** STEP 3.0 ON n001 CANCELLED AT …
+DUE TO TIME LIMIT ***`. What follows a cancellation is its consequence, so only the first line of its kind counts.
 """
 
 import itertools
@@ -15,8 +14,8 @@ from glaunch.diagnosis.finding import Finding
 from glaunch.diagnosis.launchers import AGENTS, failed_rank
 from glaunch.diagnosis.unstarted import left_shell, stopped_before_ranks, unstarted
 from glaunch.parsers.labelled import labelled
+from glaunch.parsers.srun_words import bad_end
 
-_TASK = re.compile(r"srun: error: (?P<hosts>[^\s:]+): tasks? (?P<tasks>[\d,-]+): (?P<what>.+)$")
 _LAUNCH = re.compile(r"srun: error: [Tt]ask (?P<task>\d+) launch failed: (?P<what>.+)$")
 _EXIT = re.compile(r"Exited with exit code (\d+)")
 _NOT_FOUND = re.compile(
@@ -217,13 +216,13 @@ def _task_lines(facts: JobFacts) -> Iterator[_Death]:
     over = seen = False
     for where, line in _batch_lines(facts):
         over = over or (_from_slurm(line) and any(words in line for words in _END))
-        found = _TASK.match(line)
-        if found and found["what"] != "Exited with exit code 0":
-            first = re.match(r"\d+", found["tasks"])
-            task = facts.first_rank_beside(found["hosts"]) + (int(first[0]) if first else 0)
-            rank, host = _whose(facts, task) or (task, host_of.get(task, found["hosts"]))
+        end = bad_end(line)
+        if end is not None:
+            first = re.match(r"\d+", end.tasks)
+            task = facts.first_rank_beside(end.hosts) + (int(first[0]) if first else 0)
+            rank, host = _whose(facts, task) or (task, host_of.get(task, end.hosts))
             seen = True
-            yield _Death(where, line, host, rank, found["what"], _how_many(found["tasks"]) - 1, over)
+            yield _Death(where, line, host, rank, end.what, _how_many(end.tasks) - 1, over)
     if facts.form == "mpi" and facts.exit_code and facts.ranks and not (over or seen):
         yield _of_mpirun(facts, host_of)
 
