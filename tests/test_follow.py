@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from glaunch import follow
+from glaunch.attempt import attempts
 from glaunch.errors import SlurmError
 from glaunch.follow import Ending, Follower, Pace, task_codes
 from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
-from glaunch.reasons import estimate
+from glaunch.reasons import ended, estimate
 
 
 def pending(reason: str, required: str = "n[1-2]") -> Job:
@@ -152,6 +153,37 @@ def test_that_it_runs_is_said_once_by_whom_sees_it_first(tmp_path: Path, clock: 
     assert watched.said == ["job 12 runs"]
 
 
+@pytest.mark.parametrize(("state", "code", "told"), [("COMPLETED", 0, (1, "glaunch")), ("FAILED", 9, (9, "job"))])
+def test_a_job_that_left_its_shell_in_a_line_of_setup_is_not_done(
+    tmp_path: Path, clock: Clock, state: str, code: int, told: tuple[int, str]
+) -> None:
+    slurm = Slurm(Job("12", "RUNNING"))
+    watched = Watched(tmp_path, slurm)
+    (tmp_path / "12.0.0").mkdir()
+    (tmp_path / "12.0.0" / "setup").write_text("exec true\n")
+    clock.at(5, lambda: slurm.says(Job("12", state, exit_code=code)))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert (ending.code, ending.told_by) == told
+    assert ending.message == "job 12 ended in a line of setup, no rank was started: exec true"
+    assert watched.said == ["job 12 runs"], "not that it is done"
+
+
+def test_of_a_job_with_an_end_the_last_line_of_setup_says_nothing(tmp_path: Path) -> None:
+    for task, end in enumerate(("", '{"code": 0}')):
+        run = tmp_path / f"12.{task}.0"
+        run.mkdir()
+        (run / "setup").write_text("exec true\n")
+        if end:
+            (run / "exit.json").write_text(end)
+    runs = attempts(tmp_path)
+    assert [run.left_in for run in runs] == ["exec true", ""]
+    done = (Job("12_0", "COMPLETED"), Job("12_1", "COMPLETED"))
+    assert task_codes(runs, done) == {0: 1, 1: 0}
+    assert task_codes(runs, (Job("12_0", "RUNNING"),)) == {1: 0}
+    assert task_codes(runs[:1], (Job("12", "COMPLETED"),)) == {0: 1}
+
+
 @pytest.mark.parametrize(("ends_s", "said"), [(30, 1), (12, 0)])
 def test_a_job_that_goes_on_without_a_failed_rank_is_told_of_once(tmp_path: Path, clock: Clock, ends_s: float, said: int) -> None:
     slurm = Slurm(RUNNING)
@@ -257,6 +289,12 @@ def test_another_host_than_rank_0s_may_be_followed(tmp_path: Path, clock: Clock)
     watched.end("12.0.0")
     watched.follower.run()
     assert watched.shown == ["from n1"]
+
+
+def test_a_job_that_has_told_its_code_is_over_whatever_slurm_still_says() -> None:
+    for state in ("RUNNING", "COMPLETING", "COMPLETED"):
+        assert (ended(0, Job("12", state)), ended(3, Job("12", state))) == ("done", "ended with exit code 3")
+    assert ended(143, Job("12", "TIMEOUT")) == "reached its time limit and was stopped"
 
 
 def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, clock: Clock) -> None:

@@ -1,7 +1,7 @@
 """What a job wrote into its folder, read back run by run: each attempt has a folder of its own.
 
     RUNDIR/NAME-SUBMISSION/JOB.TASK.RESTART/
-        granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
+        setup granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
 
 All of it is written by the job itself (`templates/node/batch.sh`); a run inside an allocation that already had one is
 `JOB.TASK.RESTART-2`.
@@ -88,6 +88,8 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
+    left_in: str
+    """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else ""."""
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
@@ -191,6 +193,7 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             ended_s=_whole(end, "ended_s"),
         ),
         hosts=tuple(_read(path / "ordered").split()),
+        left_in=_read(path / "setup").rstrip("\n") if end is None else "",
     )
 
 

@@ -71,6 +71,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,
+        left_in=attempt.left_in if attempt is not None else "",
         logs=bundle,
     )
     facts, tails = _with_outputs(facts, folder, attempt)

@@ -176,7 +176,7 @@ class Follower:
         if job is None:
             return self._ending(None)
         words = in_words(job)
-        if words != self._said and not (job.state == "RUNNING" and self._runs):
+        if words != self._said and not (job.state == "RUNNING" and self._runs) and not (job.over and self._left_in):
             self._said = words
             self.talk("; ".join(part for part in (f"job {self.job_id} {words}", estimate(job, time())) if part))
         if self.pinned:
@@ -199,6 +199,11 @@ class Follower:
             return None
         self._silent = False
         return job
+
+    @property
+    def _left_in(self) -> str:
+        """The line of setup that the job, as far as its folder tells, is in or was left in."""
+        return next((run.left_in for run in last_runs(self._runs) if run.left_in), "")
 
     def _plan_next_look(self) -> None:
         waited = self._waited()
@@ -255,6 +260,9 @@ class Follower:
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
         code = code_of(job)
+        if self._left_in and job.state in {"COMPLETED", "FAILED"}:  # whatever its code: no rank ran
+            words = f"job {job.id} ended in a line of setup, no rank was started: {self._left_in}"
+            return Ending(code or 1, "job" if code else "glaunch", job, words)
         if job.state == "COMPLETED":
             return Ending(code, "job", job, "")
         words = in_words(job)
@@ -299,10 +307,17 @@ def code_of(job: Job) -> int:
 
 
 def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:
-    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows."""
+    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows.
+
+    Of a job or task that ended in a line of setup the code is never 0.
+    """
     codes = {}
     for row in rows:
         task = row.id.partition("_")[2]
         if task.isdigit() and row.over:
             codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
+    for run in last_runs(found):
+        over = [row for row in rows if row.over and row.id in {run.job_id, f"{run.job_id}_{run.task}"}]
+        if run.left_in and over:
+            codes[run.task] = code_of(over[0]) or 1
     return codes | {run.task: run.end.code for run in last_runs(found) if run.end is not None}

@@ -63,7 +63,11 @@ def run_here(world: World, request: Request) -> int:
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()
     code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**around_steps(os.environ), **hidden})
-    found = [attempt for attempt in attempts(folder) if attempt.end is not None]
+    runs = attempts(folder)
+    found = [attempt for attempt in runs if attempt.end is not None]
+    if runs and runs[-1].left_in:
+        talk(f"ended in a line of setup, no rank was started: {runs[-1].left_in}")
+        return code or 1
     if found:
         made = report_of(folder, found[-1], look_up(world, job_id, folder, found[-1]))
         tell(job_text(made, terminal_width()))

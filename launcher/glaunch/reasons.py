@@ -64,7 +64,8 @@ STATES = {
 
 def ended(code: int | None, job: Job | None) -> str:
     """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
-    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", FORGOTTEN, UNTOLD}):
+    # Slurm calls a job running, then ending, for a moment after its script has told its code
+    if job is not None and (code is None or job.state not in {"RUNNING", "COMPLETING", "COMPLETED", "FAILED", FORGOTTEN, UNTOLD}):
         return in_words(job)
     if code is None:
         return "over; Slurm has forgotten how"

@@ -60,6 +60,12 @@ each() { # SECONDS COMMAND…
     )
 }
 
+# The next line of setup, from stdin: in $gl_line, and in a file while it runs.
+gl_next_line() {
+    IFS= read -r gl_line
+    printf '%s\n' "$gl_line" >|"$gl_attempt/setup" || :
+}
+
 # ATTEMPT = FOLDER/JOB.TASK.RESTART; a second run inside one allocation gets -2, -3, …
 make_attempt() {
     gl_base=$gl_folder/${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}.${SLURM_ARRAY_TASK_ID:-0}.${SLURM_RESTART_COUNT:-0} gl_run=1

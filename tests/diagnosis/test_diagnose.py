@@ -357,6 +357,17 @@ def test_no_finding_without_its_line() -> None:
             assert finding.severity in ("error", "warning", "note")
 
 
+def test_a_job_that_left_its_shell_in_a_line_of_setup_has_that_as_its_cause() -> None:
+    nothing = {"granted": (), "granted_cost": None, "ranks": (), "logs": None, "exit_code": None, "left_in": "exec true"}
+    for state in ("COMPLETED", "FAILED"):
+        finding = only(dataclasses.replace(GOOD, job=Job("12", state), **nothing), "GL213")  # type: ignore[arg-type]
+        assert finding.title == "the job ended in a line of setup, and no rank was started: exec true"
+        assert (finding.severity, finding.where, finding.evidence) == ("error", "12.0.0/setup:1", "exec true")
+    late = dataclasses.replace(GOOD, job=Job("12", "TIMEOUT"), **nothing)  # type: ignore[arg-type]
+    assert [code for code in codes(late) if code.startswith("GL2")] == ["GL205"], "what ended it is known"
+    assert "GL213" not in codes(dataclasses.replace(late, job=Job("12", "RUNNING"))), "the line may still end well"
+
+
 def test_a_job_that_waits_has_no_findings() -> None:
     assert diagnose(JobFacts(Job("1", "PENDING", "Resources"))) == ()
 

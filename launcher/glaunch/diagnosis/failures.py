@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.diagnosis.launchers import AGENTS, failed_rank
-from glaunch.diagnosis.unstarted import stopped_before_ranks, unstarted
+from glaunch.diagnosis.unstarted import left_shell, stopped_before_ranks, unstarted
 from glaunch.parsers.labelled import labelled
 from glaunch.parsers.srun_words import bad_end
 
@@ -69,6 +69,8 @@ def failures(facts: JobFacts) -> Iterator[Finding]:
     found = [*_causes(facts), *_deaths(facts), *_never_started(facts)]
     if not found and facts.exit_code and not facts.ranks:
         found = list(unstarted(facts))
+    if not found and facts.job.over:
+        found = list(left_shell(facts))
     yield from found
     if not found and (facts.exit_code or (facts.job.over and facts.job.state != "COMPLETED")):
         yield _unexplained(facts)
