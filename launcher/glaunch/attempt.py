@@ -71,6 +71,12 @@ class AttemptEnd:
     began_s: int
     ended_s: int
 
+    def code_as(self, state: str) -> int:
+        """The exit code, where Slurm calls the job `state` ("": not known). A program that somebody ended, and that says 0 all the same, is
+        done only where Slurm says COMPLETED too; else the code is that of the signal."""
+        early = {"TERM": 128 + 15, "INT": 128 + 2}.get(self.told, 0)
+        return early if early and self.code == 0 and state != "COMPLETED" else self.code
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:

@@ -111,9 +111,12 @@ def test_the_code_is_that_of_the_rank_which_failed_first_and_the_last_words_are_
     assert not (folder / "7.0.0" / "port-taken").exists()
 
 
-def test_a_port_that_is_taken_is_told_by_the_first_node_only(folder: Path) -> None:
-    (folder.parent / "launcher").write_text("#!/bin/sh\necho 'RuntimeError: Address already in use'; exit 1\n")
-    for host, taken in (("n001", False), ("n002", True)):
+@pytest.mark.parametrize(
+    ("words", "ours"), [("Address already in use", True), ("port: 23456, EADDRINUSE", True), ("port: 6006, EADDRINUSE", False)]
+)
+def test_a_port_that_is_taken_is_told_by_the_first_node_only(folder: Path, words: str, ours: bool) -> None:
+    (folder.parent / "launcher").write_text(f"#!/bin/sh\necho 'RuntimeError: {words}'; exit 1\n")
+    for host, taken in (("n001", False), ("n002", ours)):
         assert start(folder, "torchrun", ("true",), host=host).wait(20) == 1
         assert (folder / "7.0.0" / "port-taken").exists() == taken
 
