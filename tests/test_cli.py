@@ -141,3 +141,10 @@ def test_a_launch_that_slurm_refused_is_no_job_and_says_why(tmp_path: Path, word
     done = at_home(tmp_path, *words, "ab12")
     assert done.returncode == 2
     assert done.stderr == b"glaunch: train is no job (Slurm refused the job: no such QOS)\n  glaunch status\n"
+
+
+def test_what_others_say_does_not_drive_the_terminal() -> None:
+    """A banner of the site's, the words of a refusal: nothing in them is obeyed."""
+    from glaunch.talk import shown_plain
+
+    assert shown_plain("\x1b]0;mine\x07 now\r\n\tgo \x9b2J ü") == "\\x1b]0;mine\\x07 now\n go \\x9b2J ü"
