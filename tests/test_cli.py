@@ -163,3 +163,10 @@ def test_a_ctrl_c_before_the_submission_says_that_there_is_no_job(tmp_path: Path
     done = at_home(tmp_path, *words, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr.endswith(said), done.stderr
+
+
+def test_what_others_say_does_not_drive_the_terminal() -> None:
+    """A banner of the site's, the words of a refusal: nothing in them is obeyed."""
+    from glaunch.talk import shown_plain
+
+    assert shown_plain("\x1b]0;mine\x07 now\r\n\tgo \x9b2J ü") == "\\x1b]0;mine\\x07 now\n go \\x9b2J ü"

@@ -19,6 +19,7 @@ import click
 
 from glaunch import __version__
 from glaunch.errors import GlaunchError, UsageError
+from glaunch.talk import shown_plain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -162,7 +163,7 @@ def main(args: list[str] | None = None) -> NoReturn:
         error.show()
         code = error.exit_code
     except GlaunchError as error:
-        click.echo(f"glaunch: {error}", err=True)
+        click.echo(shown_plain(f"glaunch: {error}"), err=True)
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.

@@ -80,6 +80,37 @@ def test_no_id_is_unknown_not_done() -> None:
         Script("queued\n").gateway().submit("/x")
 
 
+@pytest.mark.parametrize(
+    ("code", "stdout", "stderr"),
+    [
+        (-11, "", ""),
+        (-9, "", "sbatch: a warning\n"),
+        (137, "", "/opt/site/bin/sbatch: line 3: 7 Killed\n"),
+        (1, "", ""),
+        (3, "12\n", "cannot write the site's log\n"),
+    ],
+)
+def test_an_sbatch_that_fails_without_a_refusal_may_have_submitted(code: int, stdout: str, stderr: str) -> None:
+    """So it is unknown, and nobody asks a second time."""
+    with pytest.raises(ControllerSilent, match=f"sbatch ended with (code|signal) {abs(code)}"):
+        Script(stdout, stderr, code).gateway().submit("/x")
+
+
+@pytest.mark.parametrize(
+    ("code", "stdout", "stderr"),
+    [
+        (1, "", "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"),
+        (1, "", "You have no budget left.\n"),
+        (1, "7\n", "sbatch: error: Batch job submission failed: Invalid account\n"),
+        (255, "", "sbatch: fatal: cli_filter plugin terminated with error\n"),
+    ],
+)
+def test_a_refusal_is_a_refusal(code: int, stdout: str, stderr: str) -> None:
+    with pytest.raises(SlurmError) as no:
+        Script(stdout, stderr, code).gateway().submit("/x")
+    assert not isinstance(no.value, ControllerSilent)
+
+
 def test_sbatch_sees_the_users_environment_and_its_own_session() -> None:
     script = Script("12\n")
     script.gateway().submit(Path("/a b/job.sbatch"), ["--nodes=2", "--parsable"], ["sub-1"], folder="/w", environment={"TOKEN": "t"})
