@@ -54,8 +54,10 @@ if [ -n "${gl_label-}" ]; then
     fi
     if mkfifo -m 600 "$gl_pipe"; then
         # Not a child: the program waits for its own children only. It holds on to the output that the starter gave this rank, and a starter
-        # waits for the end of that: so no last word is lost.
-        (sh "$gl_folder/node/label.sh" "$gl_rank" "$gl_pipe" "$gl_attempt/out/$gl_host.log" &)
+        # waits for the end of that: so no last word is lost. In a process group of its own, where the system can do that: at a cancel
+        # mpirun's helper kills the rank's group as soon as the rank is gone, and what was still in the pipe went with it.
+        gl_apart=$(command -v setsid || :)
+        ($gl_apart sh "$gl_folder/node/label.sh" "$gl_rank" "$gl_pipe" "$gl_attempt/out/$gl_host.log" &)
         exec >"$gl_pipe" 2>&1
     fi
 fi
