@@ -110,6 +110,15 @@ gl_each_component='
     done
     shift "$gl_words"'
 
+# What the job says of each component's ranks a node: 22.05 would warn of a step that has other ones.
+forget_per_node() {
+    gl_component=0
+    while [ "$gl_component" -lt "$gl_components" ]; do
+        unset "SLURM_NTASKS_PER_NODE_HET_GROUP_$gl_component" "SLURM_NTASKS_PER_NODE_PACK_GROUP_$gl_component"
+        gl_component=$((gl_component + 1))
+    done
+}
+
 each_own() { # COMPONENT
     shape "$1"
     gl_options="--ntasks=$gl_nodes --nodelist=./component.$1/ordered --distribution"
@@ -132,6 +141,7 @@ each() { # SECONDS COMMAND…
             exec timeout -k 2 "$gl_limit" srun --export=ALL --nodes=1 --ntasks=1 --nodelist="$gl_among" "$@"
         fi
         eval "$gl_each_component"
+        forget_per_node
         exec timeout -k 2 "$gl_limit" srun "$@"
     )
 }
@@ -153,5 +163,6 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank, in one step over all c
     set -- --label --open-mode=append --output=out/%N.log ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     eval "$gl_each_component"
+    forget_per_node
     exec srun "$@"
 }
