@@ -55,6 +55,7 @@ def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for part in ("out", "logs", "ranks.d", "node"):
         (folder / part).mkdir(parents=True)
     shutil.copy(NODE / "form-srun.sh", folder / "node" / "form.sh")
+    shutil.copy(NODE / "in-order.sh", folder / "node")
     return folder
 
 
