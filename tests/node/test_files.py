@@ -55,6 +55,7 @@ def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for part in ("out", "logs", "ranks.d", "node"):
         (folder / part).mkdir(parents=True)
     shutil.copy(NODE / "form-srun.sh", folder / "node" / "form.sh")
+    shutil.copy(NODE / "in-order.sh", folder / "node")
     return folder
 
 
@@ -565,7 +566,7 @@ IN_USE = {
     # PORT is MASTER_PORT in one reading of each, another port in the other
     f"{GLOG} The server socket has failed to bind to [::]:PORT (errno: 98 - Address already in use).": "torch 1.13",
     "RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:PORT "
-    "(errno: 98 - Address already in use). The server socket has failed to bind to ?UNKNOWN? (errno: 98 - Address already in use).": "1.10",
+    "(errno: 98 - Address already in use). The server socket has failed to bind to ?UNKNOWN? (errno: 98).": "torch 1.10",
     "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: PORT, useIpv6: false, "
     "code: -98, name: EADDRINUSE, message: address already in use": "torch 2",
     "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', PORT): address already in use": "asyncio",
