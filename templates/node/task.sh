@@ -104,6 +104,15 @@ fi
 # shellcheck source=/dev/null
 . "$gl_folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh"
 cd "${gl_work_dir:-.}" || exit 72
+# Exported functions of bash, which none of the shells until here hands on; "env" would take a program with a "=" for one more
+if [ -n "${gl_functions-}" ]; then
+    gl_words=$gl_functions
+    unset gl_functions
+    case $1 in
+    *=*) ;;
+    *) ! command -v env >/dev/null || eval "set -- env $gl_words \"\$@\"" ;;
+    esac
+fi
 # Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
 if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi
 exec "$@"

@@ -337,6 +337,18 @@ def test_task_knows_who_it_is(attempt: Path, shell: tuple[str, ...]) -> None:
     assert [line.split("\t")[:3] for line in (attempt / "ranks.d" / "n003").read_text().splitlines()] == [["1", "n003", "1"]]
 
 
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix")], ids=["dash", "bash"])
+def test_task_gives_back_what_shells_do_not_hand_on(attempt: Path, shell: tuple[str, ...]) -> None:
+    words = """'BASH_FUNC_say%%=() {  echo "it'"'"'s $1"\n}' 'a.b=$(id) "c"'"""
+    command(attempt, "bash", "-c", 'say "$1"; printenv a.b; env | grep -c ^gl_', "bash", "a  b")
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == 'it\'s a  b\n$(id) "c"\n0\n'
+    program = attempt / "a=b"
+    program.write_text("#!/bin/sh\necho runs\n")
+    program.chmod(0o755)
+    command(attempt, str(program))
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == "runs\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
