@@ -58,6 +58,11 @@ def terminal_width() -> int:
     return min(100, shutil.get_terminal_size((80, 24)).columns)
 
 
+def table_width() -> int:
+    """Columns of a table's lines: all that the terminal has; 200 where there is none, so that grep finds whole words."""
+    return shutil.get_terminal_size((200, 24)).columns
+
+
 def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> Caller:
     """The caller's facts; raises UsageError for a script that is not there (unless planning from a capture: its files may be elsewhere)."""
     script = request.command[0]

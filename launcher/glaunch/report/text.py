@@ -9,6 +9,8 @@ _BLANK_LETTERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters that no fon
 
 
 _CELL_MAX = 32
+_LAST_MAX = 16
+"""What a wide column leaves to the last one."""
 
 
 def clean(text: str, *, lines: bool = False) -> str:
@@ -88,9 +90,15 @@ def row(label: str, text: str, width: int, *, indent: int = 13) -> list[str]:
     return wrapped(clean(text), width, first=pad(f"  {label}", indent), rest=" " * indent)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Columns side by side, cells cleaned; the last column takes what is left and is cut there."""
-    cells = [[*(cut(clean(cell), _CELL_MAX) for cell in one[:-1]), clean(one[-1])] for one in (head, *rows)]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, wide: int | None = None) -> list[str]:
+    """Columns side by side, cells cleaned; the last column takes what is left and is cut there. The column `wide` is cut only where the
+    others need the room."""
+    texts = [[clean(cell) for cell in one] for one in (head, *rows)]
+    limits = [_CELL_MAX] * (len(head) - 1)
+    if wide is not None:
+        most = [min(max(columns(one[index]) for one in texts), limit) for index, limit in enumerate((*limits, _LAST_MAX)) if index != wide]
+        limits[wide] = max(_CELL_MAX, width - sum(most) - 2 * len(limits))
+    cells = [[*map(cut, one[:-1], limits), one[-1]] for one in texts]
     widths = [max(columns(one[index]) for one in cells) for index in range(len(head))]
     lines = []
     for one in cells:
