@@ -384,6 +384,7 @@ def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, cl
     assert estimate(waiting, 100.0) == "starts in about 2 h (Slurm's estimate; changes with the queue)"
     assert estimate(Job("12", "PENDING", "Resources"), 100.0) == estimate(waiting, 8000.0) == ""
     assert estimate(Job("12", "RUNNING", start_s=7300), 100.0) == ""
+    assert estimate(replace(waiting, start_s=800 * 86400), 100.0).startswith("no start in sight: jobs without a time limit come first")
     slurm = Slurm(replace(waiting, start_s=1 << 40))
     watched = Watched(tmp_path, slurm)
     clock.at(100, lambda: slurm.says(DONE))
