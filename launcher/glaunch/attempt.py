@@ -99,13 +99,11 @@ class AttemptFolder:
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
-        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first, and those that sent some;
-        none while no rank has been started."""
-        if self.start is None:
-            return ()
-        if not (self.path / "hostfile").exists():
-            return self.hosts
-        return tuple(host for host in self.hosts if host == self.hosts[0] or has_archive(self.path, host))
+        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first; where no rank was started,
+        none; and those that sent some."""
+        alone = (self.path / "hostfile").exists()
+        sought = () if self.start is None else self.hosts[:1] if alone else self.hosts
+        return tuple(host for host in self.hosts if host in sought or has_archive(self.path, host)) if sought != self.hosts else sought
 
     @property
     def ranks(self) -> tuple[RankRow, ...]:

@@ -105,8 +105,10 @@ done
 # The shape of this node, and of all
 gl_nodes=$(($(wc -l <"$gl_attempt/ordered")))
 gl_tasks=$(($(wc -l <"$gl_attempt/hosts")))
-gl_node_rank=$(awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered")
-gl_local_size=$(awk -v host="$gl_host" '$1 == host { n++ } END { print n + 0 }' "$gl_attempt/hosts")
+# shellcheck source=/dev/null
+. "$gl_folder/node/in-order.sh"
+gl_node_rank=$(node_rank)
+gl_local_size=$(node_size)
 
 # shellcheck source=/dev/null
 . "$gl_folder/node/form.sh"

@@ -1,5 +1,6 @@
 """The gateway through its seam: what it asks, and what it makes of answers, refusals and silence."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -144,6 +145,18 @@ def test_environments() -> None:
     assert submitting_environment(users)["SLURM_TIME_FORMAT"] == "relative"
     with pytest.raises(UsageError, match="several clusters"):
         reading_environment({"SLURM_CLUSTERS": "red,blue"})
+
+
+def test_what_sh_does_not_hand_on_travels_in_one_variable() -> None:
+    users = {
+        "PATH": "/bin", "BASH_FUNC_say%%": "() {  echo 'a b'\n}", "a.b": "1", "my-token": "t", "-x": "1", "long.one": "l" * 70000,
+        "gl_functions": "left over",
+    }  # fmt: skip
+    given = submitting_environment(users)
+    assert shlex.split(given.pop("gl_functions")) == ["BASH_FUNC_say%%=() {  echo 'a b'\n}", "a.b=1"]
+    del users["gl_functions"]
+    assert given == users
+    assert "gl_functions" not in submitting_environment({"PATH": "/bin", "gl_functions": "left over"})
 
 
 @pytest.mark.parametrize("job_id", ["", "x", "-1", "1 2", "1;2", "--me", "1,2", "12_", "1\n"])

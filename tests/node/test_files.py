@@ -55,6 +55,7 @@ def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for part in ("out", "logs", "ranks.d", "node"):
         (folder / part).mkdir(parents=True)
     shutil.copy(NODE / "form-srun.sh", folder / "node" / "form.sh")
+    shutil.copy(NODE / "in-order.sh", folder / "node")
     return folder
 
 
@@ -336,6 +337,18 @@ def test_task_knows_who_it_is(attempt: Path, shell: tuple[str, ...]) -> None:
     assert [line.split("\t")[:3] for line in (attempt / "ranks.d" / "n003").read_text().splitlines()] == [["1", "n003", "1"]]
 
 
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix")], ids=["dash", "bash"])
+def test_task_gives_back_what_shells_do_not_hand_on(attempt: Path, shell: tuple[str, ...]) -> None:
+    words = """'BASH_FUNC_say%%=() {  echo "it'"'"'s $1"\n}' 'a.b=$(id) "c"'"""
+    command(attempt, "bash", "-c", 'say "$1"; printenv a.b; env | grep -c ^gl_', "bash", "a  b")
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == 'it\'s a  b\n$(id) "c"\n0\n'
+    program = attempt / "a=b"
+    program.write_text("#!/bin/sh\necho runs\n")
+    program.chmod(0o755)
+    command(attempt, str(program))
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == "runs\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -565,7 +578,7 @@ IN_USE = {
     # PORT is MASTER_PORT in one reading of each, another port in the other
     f"{GLOG} The server socket has failed to bind to [::]:PORT (errno: 98 - Address already in use).": "torch 1.13",
     "RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:PORT "
-    "(errno: 98 - Address already in use). The server socket has failed to bind to ?UNKNOWN? (errno: 98 - Address already in use).": "1.10",
+    "(errno: 98 - Address already in use). The server socket has failed to bind to ?UNKNOWN? (errno: 98).": "torch 1.10",
     "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: PORT, useIpv6: false, "
     "code: -98, name: EADDRINUSE, message: address already in use": "torch 2",
     "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', PORT): address already in use": "asyncio",
