@@ -9,6 +9,7 @@ this Python has no pyslurm; `make test-versions` builds it beside Slurm 26.05.
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -20,6 +21,8 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from tests.decisions import Site
+
     from glaunch.sandbox.box import Sandbox
     from glaunch.sandbox.options import SandboxOptions
 
@@ -83,6 +86,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         slurm = ".".join(f"{part:02}" for part in slurm_here())
         with open(path, "a", encoding="utf-8") as file:
             file.writelines(f"failed on Slurm {slurm}: {name}\n" for name in failed)
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody holds now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> "Site":
+    """A site without a file yet; `site.says(...)` gives it one, `site.decide(...)` decides under it on a small cluster."""
+    from tests.decisions import Site
+
+    return Site(tmp_path)
 
 
 def stand(options: "SandboxOptions") -> "Sandbox":

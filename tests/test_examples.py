@@ -10,17 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 QUIET = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
-
-
-def free_port() -> int:
-    """A TCP port on loopback that nobody holds now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def start(

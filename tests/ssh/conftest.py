@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.conftest import free_port
 
 from glaunch.gateways.ssh import SshSettings
 
@@ -58,12 +59,6 @@ def keygen(path: Path, *options: str) -> None:
     subprocess.run(
         ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", path.name, *options, "-f", str(path)], check=True, timeout=PATIENCE_S
     )
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="session")

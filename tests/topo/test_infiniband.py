@@ -9,7 +9,8 @@ from tests.topo.conftest import READINGS, Faulty, simulate
 from tests.topo.shapes import dragonfly, fat_tree
 
 from glaunch.fabric_files import read_lfts, read_sources
-from glaunch.hierarchy import fabric_of, rail_of_leaf
+from glaunch.hierarchy import fabric_of
+from glaunch.leaf_domains import rail_of_leaf
 from glaunch.merge import merge
 from glaunch.network import Link, Network
 
