@@ -179,6 +179,9 @@ def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of
     assert done.code == 9, done.stderr
     assert "rank 7 on n001 exited with code 9" in done.stderr
     assert "all 8 ranks ran where the plan's order puts them" in done.stderr
+    told = " ".join(done.stderr.split())
+    assert "component 0: n[004,002-003], ranks 0–5: 2 leaves in 1 pod, 2.33 switches between two nodes on average, the best" in told
+    assert "component 1: n001, ranks 6–7: 1 node" in told
     (run,) = ada.attempts(job_id_of(done))
     assert run.hosts == ("n004", "n002", "n003", "n001")
     assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == [(rank, run.hosts[rank // 2], rank % 2) for rank in range(8)]
