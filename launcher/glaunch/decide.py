@@ -52,7 +52,9 @@ class Ground:
     """The job's folder."""
     now_s: float
     held: frozenset[str] = frozenset()
-    """Nodes that this user's other submissions just asked for, and other components of this job."""
+    """Nodes that this user's other submissions just asked for."""
+    beside: frozenset[str] = frozenset()
+    """Nodes of the components of this job that are decided already."""
     model: Model = field(default_factory=dict)
     """Predicts bandwidth; empty: none is predicted."""
     failed: Mapping[str, int] = field(default_factory=dict)
@@ -78,7 +80,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
-    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
+    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held, beside=ground.beside)
     cpus = _cpus_per_task(request, cluster, partition, fit)
     impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s, request.cpus_per_task or cpus or 1)
     kept = together(request, fit.layout, fabric)
