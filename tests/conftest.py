@@ -36,7 +36,7 @@ SBIN = ":/usr/local/sbin:/usr/sbin"
 def slurm_here() -> tuple[int, int]:
     """(22, 5) where Debian's Slurm 22.05 is installed; (0, 0) without any."""
     slurmctld = shutil.which("slurmctld", path=os.environ.get("PATH", os.defpath) + SBIN)
-    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=20).stdout if slurmctld else ""
+    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=60).stdout if slurmctld else ""
     found = re.search(r"(\d+)\.(\d+)", said)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glaunch import rundir
+from glaunch import cli, rundir
 from glaunch.cli import with_verb
 from glaunch.history import History
 
@@ -149,6 +149,12 @@ def test_a_ctrl_c_while_glaunch_starts_is_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"glaunch: interrupted\n")
 
 
+def test_a_second_ctrl_c_right_behind_the_first_is_no_silent_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="130"):
+        cli._bug(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == "glaunch: interrupted\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -163,3 +169,10 @@ def test_a_ctrl_c_before_the_submission_says_that_there_is_no_job(tmp_path: Path
     done = at_home(tmp_path, *words, PATH=f"{tmp_path}:{os.environ['PATH']}")
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr.endswith(said), done.stderr
+
+
+def test_what_others_say_does_not_drive_the_terminal() -> None:
+    """A banner of the site's, the words of a refusal: nothing in them is obeyed."""
+    from glaunch.talk import shown_plain
+
+    assert shown_plain("\x1b]0;mine\x07 now\r\n\tgo \x9b2J ü") == "\\x1b]0;mine\\x07 now\n go \\x9b2J ü"

@@ -5,6 +5,7 @@ The checker reads every module with `ast` and imports nothing. The last tests sh
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -179,6 +180,12 @@ def test_only_cli_catches_all_and_nothing_runs_a_shell() -> None:
 
 def test_modules_and_functions_can_be_read() -> None:
     assert [fault for module in OURS for fault in (*size_faults(module), *vague_names(module))] == []
+
+
+def test_every_module_and_folder_is_named_where_a_newcomer_looks() -> None:
+    page = (LAUNCHER.parent / "docs/how-it-is-built.md").read_text(encoding="utf-8")
+    named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
+    assert {module.part for module in OURS} - named == {"__main__"}
 
 
 def callers(module: Module, name: str) -> set[str]:

@@ -27,6 +27,8 @@ SURVIVORS_S = 15.0
 """How long after a rank's failure the others may go on before that is said: most programs' ranks then wait for it in vain."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
+STATE_LAG_S = 10.0
+"""How long Slurm is asked what it calls the end of a job that somebody ended: at first it only says that the job is ending."""
 
 
 class Controller(Unpins, Protocol):
@@ -97,6 +99,8 @@ class Follower:
         self._over_since_s: float | None = None
         self._failed: tuple[float, str] | None = None
         """When a first rank of this run failed (for ever from now, once that is said), and how, in srun's words."""
+        self._cut: tuple[AttemptFolder, float] | None = None
+        """The run that somebody ended, and since when Slurm is asked what it calls that."""
         self._files: dict[Path, GrowingFile] = {}
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Ending | None:
@@ -159,11 +163,19 @@ class Follower:
             if all(other.end is not None for other in self._runs):
                 self._next_look_s = max(self._waited(), self._last_look_s + self.pace.poll_s)
             return None
-        job = self._ask()
+        self._cut = (run, self._waited()) if run.end is not None and run.end.told else None
+        return self._after(run, self._ask())
+
+    def _after(self, run: AttemptFolder, job: Job | None) -> Ending | None:
+        """A run is over, and Slurm says this of its job: the end, or not yet."""
         if job is not None and (job.restarts > run.restart or job.state in {"PENDING", "REQUEUED"}):
+            self._cut = None
             self._said = in_words(job)
             self.talk(f"job {self.job_id} is back in the queue" + (f": {self._said}" if job.state == "PENDING" else ""))
             self._next_look_s = self._waited() + self.pace.poll_s
+            return None
+        if self._cut is not None and job is not None and not job.over and self._waited() - self._cut[1] < STATE_LAG_S:
+            self._next_look_s = self._waited() + max(1.0, self._waited() - self._cut[1])
             return None
         return self._ending(job)
 
@@ -171,6 +183,8 @@ class Follower:
         """One look at Slurm: its words, the pin, and an end that left no file."""
         job = self._ask()
         self._plan_next_look()
+        if self._cut is not None:
+            return self._after(self._cut[0], job)
         if self._silent:
             return None
         if job is None:
@@ -246,9 +260,12 @@ class Follower:
     def _ending(self, job: Job | None) -> Ending:
         if self.array:
             return self._array_ending(job)
-        codes = [run.end.code for run in last_runs(self._runs) if run.end is not None]
-        if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
-            return Ending(max(codes), "job", job, "")
+        ends = [run.end for run in last_runs(self._runs) if run.end is not None]
+        if ends and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
+            own, code = max(end.code for end in ends), max(end.code_as(job.state if job else "") for end in ends)
+            words = in_words(job) if job is not None and job.over else "was ended early"
+            said = "" if code == own else f"job {self.job_id} {words}, and its program said {own}: exit code {code}"
+            return Ending(code, "job", job, said)
         if job is None:
             return Ending(1, "glaunch", None, f"Slurm does not know job {self.job_id} any more, and it left no exit code")
         if job.never_ran and not self._runs:
@@ -259,14 +276,13 @@ class Follower:
                 f"job {job.id} never ran: its first node cannot see {self.folder}\n"
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
-        code = code_of(job)
         if self._left_in and job.state in {"COMPLETED", "FAILED"}:  # whatever its code: no rank ran
             words = f"job {job.id} ended in a line of setup, no rank was started: {self._left_in}"
-            return Ending(code or 1, "job" if code else "glaunch", job, words)
+            return Ending(job.code or 1, "job" if job.code else "glaunch", job, words)
         if job.state == "COMPLETED":
-            return Ending(code, "job", job, "")
+            return Ending(job.code, "job", job, "")
         words = in_words(job)
-        return Ending(code or 1, "job" if code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
+        return Ending(job.code or 1, "job" if job.code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
 
     def _array_ending(self, job: Job | None) -> Ending:
         """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""
@@ -301,23 +317,17 @@ class Follower:
         return files
 
 
-def code_of(job: Job) -> int:
-    """The exit code that Slurm gives a job, as a shell would tell it."""
-    return job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
-
-
 def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:
     """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows.
 
     Of a job or task that ended in a line of setup the code is never 0.
     """
-    codes = {}
-    for row in rows:
-        task = row.id.partition("_")[2]
-        if task.isdigit() and row.over:
-            codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
+    over = {row.id.partition("_")[2] or "0": row for row in rows if row.over}  # a job that is no array has one task, 0
+    codes = {int(task): row.code or int(row.state != "COMPLETED") for task, row in over.items() if task.isdigit() and "_" in row.id}
     for run in last_runs(found):
-        over = [row for row in rows if row.over and row.id in {run.job_id, f"{run.job_id}_{run.task}"}]
-        if run.left_in and over:
-            codes[run.task] = code_of(over[0]) or 1
-    return codes | {run.task: run.end.code for run in last_runs(found) if run.end is not None}
+        row = over.get(str(run.task))
+        if run.end is not None:
+            codes[run.task] = run.end.code_as(row.state if row else "")
+        elif run.left_in and row is not None:
+            codes[run.task] = row.code or 1
+    return codes

@@ -13,7 +13,7 @@ from glaunch.attempt import attempts
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
-from glaunch.inherited import around_steps
+from glaunch.inherited import around_steps, with_functions
 from glaunch.launch import write
 from glaunch.pipeline import World, decide_on, see
 from glaunch.placement.layout import as_asked
@@ -62,7 +62,7 @@ def run_here(world: World, request: Request) -> int:
     folder = write(world, decided, script, fabric)
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()
-    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**around_steps(os.environ), **hidden})
+    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**with_functions(around_steps(os.environ)), **hidden})
     runs = attempts(folder)
     found = [attempt for attempt in runs if attempt.end is not None]
     if runs and runs[-1].left_in:

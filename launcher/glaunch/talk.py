@@ -1,13 +1,22 @@
 """What glaunch says to a person, on stderr; stdout carries the answer."""
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator
+
+_CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+"""What a terminal obeys instead of showing it, but for the end of a line."""
+
+
+def shown_plain(text: str) -> str:
+    r"""`text` with each control character written out: ESC becomes `\x1b`. A site's banner or another's words must not drive a terminal."""
+    return _CONTROLS.sub(lambda found: " " if found[0] == "\t" else "" if found[0] == "\r" else f"\\x{ord(found[0]):02x}", text)
 
 
 def talk(line: str) -> None:
     """Say one line; on a terminal it is broken between words where the terminal ends (a path or a command stays whole)."""
-    text = f"glaunch: {line}"
+    text = shown_plain(f"glaunch: {line}")
     if sys.stderr.isatty():
         import shutil
         import textwrap

@@ -16,7 +16,8 @@ LAUNCHER = Path(__file__).resolve().parents[2] / "launcher"
 
 DUMP = """\
 import json, os, sys
-print(json.dumps({name: value for name, value in os.environ.items() if name.startswith(("V_", "A_", "HF_", "OWN_", "PYTHON"))}))
+SHOWN = ("V_", "A_", "HF_", "OWN_", "PYTHON", "BASH_FUNC_A_")
+print(json.dumps({name: value for name, value in os.environ.items() if name.startswith(SHOWN)}))
 """
 VALUES = {
     "V_SPACES": " a  b ",
@@ -43,10 +44,10 @@ def dumped(user: User, job_id: str) -> dict[str, str]:
 def test_values_arrive_byte_for_byte_from_the_line_and_from_the_callers_environment(ada: User) -> None:
     ada.write("dump.py", DUMP)
     typed = [word for name, value in VALUES.items() for word in ("--env", f"{name}={value}")]
-    around = {f"A_{name}": value for name, value in VALUES.items()}
+    around = {f"A_{name}": value for name, value in VALUES.items()} | {"A_.odd": "a 'b'\n", "BASH_FUNC_A_say%%": "() {  echo $1\n}"}
     done = ada.glaunch("-N", "1", "-n", "1", *typed, "dump.py", env=around)
     assert done.code == 0, done.stderr
-    assert {name: value for name, value in dumped(ada, job_id_of(done)).items() if name[:2] in {"V_", "A_"}} == {**VALUES, **around}
+    assert {name: value for name, value in dumped(ada, job_id_of(done)).items() if name[:2] in {"V_", "A_", "BA"}} == {**VALUES, **around}
 
 
 def test_a_secret_reaches_the_program_and_no_file(ada: User) -> None:

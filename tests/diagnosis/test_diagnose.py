@@ -1,6 +1,7 @@
 """Rules of diagnosis on the words that a real Slurm 22.05.8 printed."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -214,6 +215,10 @@ def test_a_program_that_the_node_does_not_have(line: str) -> None:
     output = TextFile("12.0.0/out/n008.log", f"0: {line}\n")
     finding = only(failed(log.split("\n", 1)[1], code=127, outputs=(output,)), "GL208")
     assert finding.where == "12.0.0/out/n008.log:1"
+    if "interpreter" not in line and "Permission" not in line:
+        finding = only(failed(log, code=127, program="/home/ada/train.sh"), "GL208")
+        assert re.match(r"rank 0 found no (/usr/bin/)?python3 on n008 and exited with code (2|127); 7 more ranks", finding.title)
+        assert only(failed(log, code=127, program="python3"), "GL208").title.startswith("n008 cannot start the program python3")
 
 
 PROBE = """\

@@ -51,7 +51,7 @@ def test_what_tar_packs_is_seen_as_it_is(tmp_path: Path, form: str) -> None:
         (tmp_path / name).write_bytes(name.encode(errors="surrogateescape") * 100)
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.link(tmp_path / "a", tmp_path / "hard")
-    data = subprocess.run(["tar", "--format", form, "-cf", "-", "."], cwd=tmp_path, check=True, capture_output=True, timeout=20).stdout
+    data = subprocess.run(["tar", "--format", form, "-cf", "-", "."], cwd=tmp_path, check=True, capture_output=True, timeout=60).stdout
     found = walk(data)
     expected = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()}
     # of two names for one file tar packs the second as a link to the first

@@ -37,6 +37,8 @@ def command(job: str | None, as_json: bool) -> int:
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 
+    if attempt.end is None and attempt.start is None:
+        raise UsageError(f"job {submission.job_id} has started no rank yet: there are no logs", hint="glaunch status")
     if attempt.end is None:
         talk(f"job {submission.job_id} runs: {plural(len(attempt.log_hosts), 'host')} asked over SSH")
 

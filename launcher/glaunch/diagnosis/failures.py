@@ -22,6 +22,8 @@ _NOT_FOUND = re.compile(
     r"execve\(\): .*(No such file or directory|Permission denied)|"
     r": (command )?not found$|env: .*No such file or directory$|bad interpreter: "
 )
+_UNKNOWN_NAME = re.compile(r"([^\s:‘’'\"]+)[’'\"]?: (?:command not found|not found|No such file or directory)$")
+"""Which program a shell, or env, did not find."""
 _ENDED = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] error: \*\*\* (?:JOB|STEP) \d\S* ON \S+ CANCELLED AT ")
 """How slurmstepd may begin its line about an end, without its own name. **Source:** seen on 26.05.5."""
 _OOM = re.compile(r"oom[-_ ]kill|Out [Oo]f [Mm]emory|OUT_OF_MEMORY", re.IGNORECASE)
@@ -150,6 +152,10 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
             where, line = missing
             advice = "the node must have it at the same path: name one that it has, or start from a shared file system"
             title = f"{death.host} cannot start the program{f' {facts.program}' if facts.program else ''}{also}"
+            other = _UNKNOWN_NAME.search(line)
+            if other and facts.program.rpartition("/")[2] not in ("", other[1].rpartition("/")[2]):
+                title = f"rank {death.rank} found no {other[1]} on {death.host} and exited with code {exited[1]}{also}"
+                advice = "load it before the ranks start (--module, --setup), or name its whole path"
             yield Finding("GL208", "error", title, death.host, death.rank, where, line, advice)
             continue
         how = f"exited with code {exited[1]}{_signal_words(int(exited[1]))}" if exited else f"died: {death.what}"

@@ -86,7 +86,7 @@ def headline(report: JobReport) -> str:
         words += f" {'after' if job.over or report.exit_code is not None else 'for'} {format_span(report.run_time_s)}"
     if report.exit_code is not None:
         return f"{words}, exit code {report.exit_code}"
-    return f"{words}, signal {job.exit_signal}" if job.exit_signal else words
+    return f"{words}, signal {job.exit_signal}" if job.exit_signal and not job.never_ran else words
 
 
 def cause(report: JobReport) -> tuple[str, str]:
