@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glaunch import rundir
+from glaunch import cli, rundir
 from glaunch.cli import with_verb
 from glaunch.history import History
 
@@ -147,6 +147,12 @@ def test_a_ctrl_c_while_glaunch_starts_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     done = at_home(tmp_path, "status", PYTHONPATH=f"{tmp_path}:{LAUNCHER}")
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"glaunch: interrupted\n")
+
+
+def test_a_second_ctrl_c_right_behind_the_first_is_no_silent_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="130"):
+        cli._bug(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == "glaunch: interrupted\n"
 
 
 @pytest.mark.parametrize(
