@@ -141,3 +141,32 @@ def test_a_launch_that_slurm_refused_is_no_job_and_says_why(tmp_path: Path, word
     done = at_home(tmp_path, *words, "ab12")
     assert done.returncode == 2
     assert done.stderr == b"glaunch: train is no job (Slurm refused the job: no such QOS)\n  glaunch status\n"
+
+
+def test_a_ctrl_c_while_glaunch_starts_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = at_home(tmp_path, "status", PYTHONPATH=f"{tmp_path}:{LAUNCHER}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"glaunch: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "-n", "8", "true"), b"glaunch: interrupted; nothing was submitted\n"),
+        (("plan", "-n", "8", "true"), b"glaunch: interrupted\n"),
+    ],
+)
+def test_a_ctrl_c_before_the_submission_says_that_there_is_no_job(tmp_path: Path, words: tuple[str, ...], said: bytes) -> None:
+    for command in ("scontrol", "sinfo", "squeue"):
+        (tmp_path / command).write_text("#!/bin/sh\nkill -s INT $PPID\nexec sleep 20\n")
+        (tmp_path / command).chmod(0o755)
+    done = at_home(tmp_path, *words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert done.stderr.endswith(said), done.stderr
+
+
+def test_what_others_say_does_not_drive_the_terminal() -> None:
+    """A banner of the site's, the words of a refusal: nothing in them is obeyed."""
+    from glaunch.talk import shown_plain
+
+    assert shown_plain("\x1b]0;mine\x07 now\r\n\tgo \x9b2J ü") == "\\x1b]0;mine\\x07 now\n go \\x9b2J ü"

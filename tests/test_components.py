@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from tests.test_decide import CLUSTER, FABRIC, GPU, options
+from tests.decisions import CLUSTER, FABRIC, GPU, options
 
 from glaunch import config
 from glaunch.cli import glaunch

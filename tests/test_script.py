@@ -121,7 +121,7 @@ def test_every_shell_reads_it(name: str, shell: tuple[str, ...], tmp_path: Path)
         if path.endswith((".sh", ".sbatch")):
             file = tmp_path / Path(path).name
             file.write_text(text, encoding="utf-8", newline="")
-            done = subprocess.run([*shell, file], capture_output=True, text=True, timeout=20)
+            done = subprocess.run([*shell, file], capture_output=True, text=True, timeout=60)
             assert (done.returncode, done.stderr) == (0, ""), path
 
 

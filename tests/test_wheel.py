@@ -69,7 +69,7 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         texts = {Path(name).name: archive.read(name).decode() for name in archive.namelist() if ".dist-info/" in name}
     assert "Requires-Python: >=3.10" in texts["METADATA"]
-    assert "glaunch = glaunch.cli:main" in texts["entry_points.txt"]
+    assert "glaunch = glaunch.__main__:main" in texts["entry_points.txt"]
     assert "Apache License" in texts["LICENSE"]
 
 

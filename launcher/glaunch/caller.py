@@ -58,6 +58,11 @@ def terminal_width() -> int:
     return min(100, shutil.get_terminal_size((80, 24)).columns)
 
 
+def table_width() -> int:
+    """Columns for a table: all that the terminal has; without one, for a file or another program, as many as it takes."""
+    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else sys.maxsize
+
+
 def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], *, must_exist: bool) -> Caller:
     """The caller's facts; raises UsageError for a script that is not there (unless planning from a capture: its files may be elsewhere)."""
     script = request.command[0]

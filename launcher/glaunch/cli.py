@@ -19,6 +19,7 @@ import click
 
 from glaunch import __version__
 from glaunch.errors import GlaunchError, UsageError
+from glaunch.talk import shown_plain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -155,15 +156,14 @@ def main(args: list[str] | None = None) -> NoReturn:
         sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):  # click makes the one of the other, and ends the terminal's line with "^C"
+        click.echo("glaunch: interrupted", err=True)
         code = 130
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except GlaunchError as error:
-        click.echo(f"glaunch: {error}", err=True)
+        click.echo(shown_plain(f"glaunch: {error}"), err=True)
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.

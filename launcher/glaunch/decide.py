@@ -33,6 +33,7 @@ from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
+from glaunch.setup_lines import leaving
 from glaunch.slurm_versions import version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
@@ -90,6 +91,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     way = way_of(Ask(request, settings, partition, cluster, fit, choice.free, fabric, ground.slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     environment = environment_of(request, settings, ground.rules, layout.nodes, caller)
+    launch = launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables))
     decided = Plan(
         submission_id=ground.submission_id,
         name=request.name or caller.job_name,
@@ -111,10 +113,10 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         directives=_directives(request, origins, ground, partition, fit, caller, segment, cpus),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables)),
+        launch=launch,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=_warnings(request, ground, fit, choice, impossible),
+        warnings=(*_warnings(request, ground, fit, choice, impossible), *leaving(launch.setup)),
         notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
         groups=kept.groups,
         alternatives=choice.alternatives,

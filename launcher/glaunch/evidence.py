@@ -71,6 +71,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,
+        left_in=attempt.left_in if attempt is not None else "",
         logs=bundle,
     )
     facts, tails = _with_outputs(facts, folder, attempt)
@@ -120,7 +121,8 @@ def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) 
         name = str((attempt.path / "out" / f"{failed[1]}.log").relative_to(folder))
         if all(output.name != name for output in facts.outputs):
             facts = replace(facts, outputs=(*facts.outputs, _text_file(folder, folder / name)))
-    return facts, (_tail(facts.outputs[-1], *failed),) if failed else ()
+    tail = _tail(facts.outputs[-1], *failed) if failed else None
+    return facts, (tail,) if tail is not None and tail.lines else ()
 
 
 def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

@@ -189,7 +189,7 @@ def plan(world: World, request: Request, *, when: bool = False, compare: bool = 
     decided = _decide(world, request, cluster, fabric)[0]
     if when:
         decided = replace(decided, later=_later(world, decided, cluster, fabric))
-    return replace(decided, slurm_choice=_slurm_choice(world, decided, fabric)) if compare else decided
+    return replace(decided, slurm_choice=_slurm_choice(world, decided, cluster, fabric)) if compare else decided
 
 
 def _later(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> Later | None:
@@ -204,14 +204,15 @@ def _later(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> Lat
     return look_ahead(decided, settings.text("placement.objective"), sight)
 
 
-def _slurm_choice(world: World, decided: Plan, fabric: Fabric) -> SlurmChoice:
+def _slurm_choice(world: World, decided: Plan, cluster: Cluster, fabric: Fabric) -> SlurmChoice:
     told = [option for option in decided.directives if option.name not in {"output", "open-mode"}]
     options = [f"--{option.name}" if option.value is None else f"--{option.name}={option.value}" for option in told]
     answer = world.slurm.would_start(options, folder=decided.launch.work_dir)
     if isinstance(answer, str):
         return SlurmChoice((), None, None, answer)
     nodes, starts_s = answer
-    return SlurmChoice(nodes, cost_of(fabric, nodes, groups=decided.groups), starts_s, "")
+    weights = dict(zip(cluster.nodes.names, cluster.nodes.weights.tolist(), strict=True))
+    return SlurmChoice(nodes, cost_of(fabric, nodes, weights, decided.groups), starts_s, "")
 
 
 def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, "Script", Mapping[str, str]]:

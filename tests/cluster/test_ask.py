@@ -70,6 +70,7 @@ def test_a_plan_shows_what_slurm_itself_would_choose(two_jobs: User) -> None:
     plan = json.loads(two_jobs.glaunch("plan", *ONE_EACH, "--compare", "--json").stdout)
     assert plan["slurm_choice"]["nodes"] == ["n004", "n008", "n012", "n016"]
     assert plan["slurm_choice"]["cost"]["hops"] == plan["placement"]["cost"]["hops"]
+    assert plan["slurm_choice"]["cost"]["weight"] == plan["placement"]["cost"]["weight"] == 4
     assert two_jobs.run("squeue", "-h", "-u", "ada").stdout == "", "nothing was submitted"
     text = two_jobs.glaunch("plan", *ONE_EACH, "--compare").stdout
     assert "by itself: n[004,008,012,016], 4 leaves in 2 pods" in text

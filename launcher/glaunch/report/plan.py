@@ -151,7 +151,7 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     if plan.placement is None:
         lines = [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
-        lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement, _age_s(plan, now_s))}", width)
         lines += row("", together, width) if (together := groups_words(plan.groups, plan.placement)) else []
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
     lines += alternatives(plan, width)
@@ -161,8 +161,13 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     lines += outlook(plan, width)
     lines += later(plan, width)
     lines += slurm_choice(plan, width, now_s)
-    age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
+    age_s = _age_s(plan, now_s)
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
+
+
+def _age_s(plan: Plan, now_s: float | None) -> float:
+    """How old Slurm's answer about the nodes is: a plan takes one of its last minute, a launch never does."""
+    return 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
 
 
 def _health(plan: Plan, width: int) -> list[str]:
@@ -191,13 +196,14 @@ def cost_words(placement: Placement) -> str:
     return placement.cost.in_words(len(placement.nodes))
 
 
-def proof_words(placement: Placement) -> str:
-    """Whether a better set exists."""
+def proof_words(placement: Placement, age_s: float = 0.0) -> str:
+    """Whether a better set exists, of the nodes as they were `age_s` ago."""
     if len(placement.nodes) == 1:
         return "no switch to cross"
     if placement.optimal:
         what = "" if placement.objective == HOPS else f" for {placement.objective}"
-        return f"proven optimal{what} among the nodes that are free"
+        free = f"were free {format_span(age_s)} ago" if age_s >= 1 else "are free"
+        return f"proven optimal{what} among the nodes that {free}"
     names = compared(placement.objective)
     costs = zip(names, placement.cost.key(placement.objective), placement.bound.key(placement.objective), strict=True)
     name, cost, bound = next(one for one in costs if one[1] != one[2])
