@@ -155,6 +155,21 @@ def test_lines_of_ones_own_are_bash_and_reach_every_rank(ada: User) -> None:
         assert f"in the line: {line}" in done.stderr + done.stdout
 
 
+def test_a_line_that_leaves_the_jobs_shell_is_told_though_slurm_calls_the_job_done(ada: User) -> None:
+    ada.write("leaves.sh", "exec true\n", 0o644)
+    done = ada.glaunch("-n", "2", "-N", "2", "--setup", "source leaves.sh", "hostname", env={"GLAUNCH_FOLLOW_POLL_S": "2"})
+    assert done.code == 1, done.stderr
+    job_id = job_id_of(done)
+    assert ada.job(job_id)["JobState"] == "COMPLETED"
+    assert f"job {job_id} ended in a line of setup, no rank was started: source leaves.sh" in done.stderr
+    assert "the job ended in a line of setup, and no rank was started: source leaves.sh" in done.stderr
+    assert "in the place of the job's own shell" not in done.stderr  # of a file nobody knows before
+    (attempt,) = ada.attempts(job_id)
+    assert (attempt.end, attempt.left_in) == (None, "source leaves.sh")
+    plan = ada.glaunch("plan", "-n", "2", "--setup", "exec scl enable x bash", "hostname")
+    assert "exec puts 'scl' in the place of the job's own shell" in " ".join(plan.stdout.split())
+
+
 def test_an_active_venv_goes_along_also_without_the_environment(ada: User) -> None:
     ada.write("where.py", "import os, sys\nprint('in', sys.prefix, os.environ.get('VIRTUAL_ENV'))\n")
     shell = "python3 -m venv --without-pip v && . v/bin/activate && exec glaunch -n 1 -N 1 "

@@ -1,6 +1,7 @@
 """Rules of diagnosis on the words that a real Slurm 22.05.8 printed."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -214,6 +215,10 @@ def test_a_program_that_the_node_does_not_have(line: str) -> None:
     output = TextFile("12.0.0/out/n008.log", f"0: {line}\n")
     finding = only(failed(log.split("\n", 1)[1], code=127, outputs=(output,)), "GL208")
     assert finding.where == "12.0.0/out/n008.log:1"
+    if "interpreter" not in line and "Permission" not in line:
+        finding = only(failed(log, code=127, program="/home/ada/train.sh"), "GL208")
+        assert re.match(r"rank 0 found no (/usr/bin/)?python3 on n008 and exited with code (2|127); 7 more ranks", finding.title)
+        assert only(failed(log, code=127, program="python3"), "GL208").title.startswith("n008 cannot start the program python3")
 
 
 PROBE = """\
@@ -257,6 +262,8 @@ def test_a_failure_without_words() -> None:
     assert "exit code 7" in finding.title
     assert "12.0.0/batch.log" in finding.advice
     assert only(dataclasses.replace(GOOD, exit_code=7), "GL210"), "also where Slurm calls the job completed"
+    here = only(dataclasses.replace(GOOD, exit_code=7, batch_log=None), "GL210")
+    assert here.advice == "what its ranks wrote is in 12.0.0/out/", "run inside an allocation there is no batch log to look at"
 
 
 def test_a_program_cannot_speak_in_slurms_name() -> None:
@@ -350,6 +357,17 @@ def test_no_finding_without_its_line() -> None:
             assert finding.where
             assert finding.evidence
             assert finding.severity in ("error", "warning", "note")
+
+
+def test_a_job_that_left_its_shell_in_a_line_of_setup_has_that_as_its_cause() -> None:
+    nothing = {"granted": (), "granted_cost": None, "ranks": (), "logs": None, "exit_code": None, "left_in": "exec true"}
+    for state in ("COMPLETED", "FAILED"):
+        finding = only(dataclasses.replace(GOOD, job=Job("12", state), **nothing), "GL213")  # type: ignore[arg-type]
+        assert finding.title == "the job ended in a line of setup, and no rank was started: exec true"
+        assert (finding.severity, finding.where, finding.evidence) == ("error", "12.0.0/setup:1", "exec true")
+    late = dataclasses.replace(GOOD, job=Job("12", "TIMEOUT"), **nothing)  # type: ignore[arg-type]
+    assert [code for code in codes(late) if code.startswith("GL2")] == ["GL205"], "what ended it is known"
+    assert "GL213" not in codes(dataclasses.replace(late, job=Job("12", "RUNNING"))), "the line may still end well"
 
 
 def test_a_job_that_waits_has_no_findings() -> None:

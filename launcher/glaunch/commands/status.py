@@ -22,7 +22,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(job: str | None, show_all: bool, as_json: bool) -> int:
     from glaunch import pipeline
-    from glaunch.caller import terminal_width
+    from glaunch.caller import table_width
     from glaunch.commands.looking import job_lines, launches, the_one
     from glaunch.document import to_document
     from glaunch.meant import find_all, slurms_word
@@ -38,5 +38,5 @@ def command(job: str | None, show_all: bool, as_json: bool) -> int:
     elif not lines:
         click.echo("nothing was launched yet from this account: glaunch train.py -n 64", err=True)
     else:
-        click.echo(jobs_text(lines, terminal_width()), nl=False)
+        click.echo(jobs_text(lines, table_width()), nl=False)
     return 0

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 _BLANK_LETTERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters that no font shows
 
 
-_CELL_MAX = 32
+_CELL_MIN, _LAST_MIN = 32, 20
+"""No cell is cut to less; so much of the last column is shown before the others are cut."""
 
 
 def clean(text: str, *, lines: bool = False) -> str:
@@ -89,9 +90,13 @@ def row(label: str, text: str, width: int, *, indent: int = 13) -> list[str]:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Columns side by side, cells cleaned; the last column takes what is left and is cut there."""
-    cells = [[*(cut(clean(cell), _CELL_MAX) for cell in one[:-1]), clean(one[-1])] for one in (head, *rows)]
-    widths = [max(columns(one[index]) for one in cells) for index in range(len(head))]
+    """Columns side by side, cells cleaned. Where `width` does not hold all, the longest cells are cut, and the last column."""
+    whole = [[clean(cell) for cell in one] for one in (head, *rows)]
+    full = [max(columns(one[index]) for one in whole) for index in range(len(head))]
+    room = width - 2 * (len(head) - 1) - min(full[-1], _LAST_MIN)
+    longest = next((most for most in range(max(full), _CELL_MIN, -1) if sum(min(one, most) for one in full[:-1]) <= room), _CELL_MIN)
+    cells = [[*(cut(cell, longest) for cell in one[:-1]), one[-1]] for one in whole]
+    widths = [min(one, longest) for one in full[:-1]]
     lines = []
     for one in cells:
         start = "  ".join(pad(cell, widths[index]) for index, cell in enumerate(one[:-1]))

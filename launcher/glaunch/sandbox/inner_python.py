@@ -79,7 +79,7 @@ def starter(python: Outer, *, other_root: bool) -> str:
         place = f"sys.path.insert(0, {next(path for path in python.path if (Path(path) / 'glaunch').is_dir())!r})"
     else:
         place = f"sys.path[:] = {list(python.path)!r}"
-    return f'import sys\n\n{place}\nsys.argv[0] = "glaunch"\nfrom glaunch.cli import main\n\nmain()\n'
+    return f'import sys\n\n{place}\nsys.argv[0] = "glaunch"\nfrom glaunch.__main__ import main\n\nmain()\n'
 
 
 def python_folders(python: Outer) -> tuple[str, ...]:
