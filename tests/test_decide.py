@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ class Site:
 
     def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
         settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
-        request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
+        request = Request(**{"command": ("./a.out",), "tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
         fabric = cluster.topology or self.fabric
@@ -269,3 +270,28 @@ def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
         with pytest.raises(UsageError) as refused:
             site.decide(**words)  # type: ignore[arg-type]
         assert refused.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "said"),
+    [
+        (
+            "torchrun --nproc_per_node=8 train.py",
+            {},
+            "torchrun starts ranks itself, and here it is started 16 times, once a rank: --launcher torchrun",
+        ),
+        ("/v/bin/python3 -m torch.distributed.run train.py", {}, "torch.distributed.run starts ranks itself"),
+        ("mpirun -n 16 ./a.out", {"tasks_per_node": 1, "tasks": 2}, "started 2 times, once a rank: --launcher mpi takes the program alone"),
+        ("/usr/bin/srun ./a.out", {}, "once a rank: leave it out, or --launcher exec starts it once"),
+        ("torchrun --node_rank x train.py", {"tasks_per_node": 1, "tasks": 2}, ""),
+        ("srun ./a.out", {"tasks": 1}, ""),
+        ("./srun.py", {}, ""),
+        ("python3 -m trainer torchrun", {}, ""),
+    ],
+)
+def test_a_launcher_that_is_launched_once_a_rank_is_warned_of(site: Site, words: str, more: dict[str, Any], said: str) -> None:
+    warned = [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
+    assert len(warned) == bool(said)
+    assert all(said in one for one in warned)
+    site.says("launch.form: exec\n")
+    assert not [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
