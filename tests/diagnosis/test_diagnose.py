@@ -216,6 +216,15 @@ def test_a_program_that_the_node_does_not_have(line: str) -> None:
     assert finding.where == "12.0.0/out/n008.log:1"
 
 
+def test_a_program_that_is_missing_inside_the_program_is_named_itself() -> None:
+    log = "srun: error: n001: task 0: Exited with exit code 127\n"
+    output = TextFile("12.0.0/out/n008.log", "0: sh: 1: deepspeed: not found\n")
+    facts = dataclasses.replace(failed(log, code=127, outputs=(output,)), program="/usr/bin/sh")
+    assert only(facts, "GL208").title.endswith(" has no program deepspeed, which /usr/bin/sh calls")
+    own = dataclasses.replace(facts, outputs=(TextFile("12.0.0/out/n008.log", "0: /j/node/task.sh: 60: exec: /opt/sh: not found\n"),))
+    assert only(own, "GL208").title.endswith(" cannot start the program /usr/bin/sh")
+
+
 PROBE = """\
 glaunch: n003: python3: not found
 glaunch: n005: python3: not found

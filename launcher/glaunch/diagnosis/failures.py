@@ -23,6 +23,7 @@ _NOT_FOUND = re.compile(
     r"execve\(\): .*(No such file or directory|Permission denied)|"
     r": (command )?not found$|env: .*No such file or directory$|bad interpreter: "
 )
+_NAMED = re.compile(r"([^\s:]+): (?:command )?not found$")
 _ENDED = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] error: \*\*\* (?:JOB|STEP) \d\S* ON \S+ CANCELLED AT ")
 """How slurmstepd may begin its line about an end, without its own name. **Source:** seen on 26.05.5."""
 _OOM = re.compile(r"oom[-_ ]kill|Out [Oo]f [Mm]emory|OUT_OF_MEMORY", re.IGNORECASE)
@@ -148,7 +149,7 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
         if missing is not None and exited and int(exited[1]) in (2, 13, 126, 127):
             where, line = missing
             advice = "the node must have it at the same path: name one that it has, or start from a shared file system"
-            title = f"{death.host} cannot start the program{f' {facts.program}' if facts.program else ''}{also}"
+            title = f"{death.host} {_cannot_start(facts.program, line)}{also}"
             yield Finding("GL208", "error", title, death.host, death.rank, where, line, advice)
             continue
         how = f"exited with code {exited[1]}{_signal_words(int(exited[1]))}" if exited else f"died: {death.what}"
@@ -258,6 +259,14 @@ def _how_many(tasks: str) -> int:
 def _missing_program(facts: JobFacts) -> tuple[str, str] | None:
     lines = itertools.chain(_batch_lines(facts), *(output.lines() for output in facts.outputs))
     return next(((where, line) for where, line in lines if _NOT_FOUND.search(line)), None)
+
+
+def _cannot_start(program: str, line: str) -> str:
+    """`cannot start the program ./a.out`; where the line names another one, it is one that the program itself calls."""
+    named = _NAMED.search(line)
+    if program and named is not None and named[1].rpartition("/")[2] != program.rpartition("/")[2]:
+        return f"has no program {named[1]}, which {program} calls"
+    return f"cannot start the program{f' {program}' if program else ''}"
 
 
 def _never_started(facts: JobFacts) -> Iterator[Finding]:
