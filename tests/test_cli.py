@@ -1,8 +1,10 @@
 """The command line as a process: its first words, how output leaves it, how errors end."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,26 @@ def test_a_launch_that_slurm_refused_is_no_job_and_says_why(tmp_path: Path, word
     done = at_home(tmp_path, *words, "ab12")
     assert done.returncode == 2
     assert done.stderr == b"glaunch: train is no job (Slurm refused the job: no such QOS)\n  glaunch status\n"
+
+
+def test_an_interrupt_is_told_in_one_line(tmp_path: Path) -> None:
+    """Slurm's commands of this test say that they were asked, and then nothing for a while."""
+    for name in ("sinfo", "scontrol", "squeue"):
+        (tmp_path / name).write_text("#!/bin/sh\n: >asked\nexec sleep 20\n")
+        (tmp_path / name).chmod(0o755)
+    environ = {
+        **os.environ,
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "PYTHONPATH": str(LAUNCHER),
+        "GLAUNCH_SLURM_GATEWAY": "commands",
+    }
+    words = [sys.executable, "-m", "glaunch", "check"]
+    asking = subprocess.Popen(words, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    end = time.monotonic() + 60
+    while not (tmp_path / "asked").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    os.killpg(asking.pid, signal.SIGINT)  # as a terminal does
+    _, said = asking.communicate(timeout=60)
+    assert asking.returncode == 130
+    assert said.strip() == "glaunch: interrupted"

@@ -155,9 +155,9 @@ def main(args: list[str] | None = None) -> NoReturn:
         sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        with contextlib.suppress(OSError):
+            click.echo("glaunch: interrupted", err=True)
         code = 130
     except click.ClickException as error:
         error.show()
