@@ -132,6 +132,7 @@ def _warnings(request: Request, ground: Ground, fit: Eligible, choice: Choice, i
         *_apart(request, ground.cluster, fabric, fit, best),
         *remarks.vain(request, fabric, best),
         *remarks.mixed(fit),
+        *remarks.twice(request, ground.settings.text("launch.form"), fit.layout),
     )
 
 
