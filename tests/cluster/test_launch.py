@@ -124,6 +124,13 @@ def test_more_ranks_than_are_free_are_submitted_unpinned_and_the_exit_code_is_th
     assert ada.job(first)["JobState"] == "COMPLETED"
 
 
+def test_a_refusal_that_other_nodes_would_not_cure_is_told_once(ada: User) -> None:
+    done = ada.glaunch("./prog.sh", "-n", "8", "--sbatch", "nosuch=1")
+    assert done.code == 1
+    assert "asked once more" not in done.stderr
+    assert done.stderr.count("unrecognized option") == 1
+
+
 def test_a_program_that_is_not_there_is_one_clear_line_a_node(ada: User) -> None:
     ada.write("broken.sh", "#!/opt/nowhere/interpreter\n")
     done = ada.glaunch("./broken.sh", "-n", "16", timeout_s=60)
