@@ -122,7 +122,7 @@ def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) 
         if all(output.name != name for output in facts.outputs):
             facts = replace(facts, outputs=(*facts.outputs, _text_file(folder, folder / name)))
     tail = _tail(facts.outputs[-1], *failed) if failed else None
-    return facts, (tail,) if tail is not None and tail.lines else ()
+    return facts, (tail,) if tail is not None and tail.lines else ()  # an agent that started no rank has lines, and no label
 
 
 def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

@@ -262,6 +262,8 @@ def test_a_failure_without_words() -> None:
     assert "exit code 7" in finding.title
     assert "12.0.0/batch.log" in finding.advice
     assert only(dataclasses.replace(GOOD, exit_code=7), "GL210"), "also where Slurm calls the job completed"
+    here = only(dataclasses.replace(GOOD, exit_code=7, batch_log=None), "GL210")
+    assert here.advice == "what its ranks wrote is in 12.0.0/out/", "run inside an allocation there is no batch log to look at"
 
 
 def test_a_program_cannot_speak_in_slurms_name() -> None:

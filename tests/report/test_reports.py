@@ -102,6 +102,18 @@ def test_what_slurm_does_not_tell_is_not_over(queued_report: JobReport, template
     assert said in job_html(silent, template)
 
 
+def test_a_cancelled_job_is_not_a_failed_one_while_it_completes(report: JobReport, template: str) -> None:
+    told = Finding("GL206", "note", "the job was cancelled", "", None, "batch-12.log:2", "slurmstepd-n001: error: *** JOB 12 …", "")
+    ending = dataclasses.replace(report, job=Job("12", "COMPLETING"), exit_code=143)
+    assert headline(ending) == "job 12 (train) failed after 1 min, exit code 143"
+    assert headline(dataclasses.replace(ending, findings=(told,))) == "job 12 (train) was cancelled after 1 min, exit code 143"
+
+
+def test_a_script_that_could_not_begin_died_of_no_signal(queued_report: JobReport) -> None:
+    unseen = dataclasses.replace(queued_report, job=Job("13", "FAILED", "JobLaunchFailure", exit_signal=53))
+    assert headline(unseen) == "job 13 (train) never ran"
+
+
 def test_no_host_is_not_all_of_them() -> None:
     assert bundle_text(LogBundle("x", ())) == "logs none: it came to no node's ranks\n"
 

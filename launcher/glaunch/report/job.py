@@ -103,14 +103,18 @@ def headline(report: JobReport) -> str:
     # Slurm calls a job running for a moment after its script has ended, and an allocation for as long as it lasts
     if job.state == FORGOTTEN or (report.exit_code is not None and job.state in {"RUNNING", "COMPLETING", UNTOLD}):
         state = "is over" if report.exit_code is None else "failed" if report.exit_code else "is done"
+        if any(finding.code == "GL206" for finding in report.findings):  # before Slurm's own answer says so
+            state = in_words(Job(job.id, "CANCELLED"))
     if job.state == "COMPLETED" and report.exit_code is None and any(finding.code == "GL213" for finding in report.findings):
         state = "ended and started no rank"
+    if job.never_ran and not report.attempt:  # 0:53 is no signal
+        return f"job {job.id} ({report.name}) never ran"
     words = f"job {job.id} ({report.name}) {state}"
     if report.run_time_s is not None:
         words += f" {'after' if job.over or report.exit_code is not None else 'for'} {format_span(report.run_time_s)}"
     if report.exit_code is not None:
         return f"{words}, exit code {report.exit_code}"
-    return f"{words}, signal {job.exit_signal}" if job.exit_signal and not job.never_ran else words
+    return f"{words}, signal {job.exit_signal}" if job.exit_signal else words
 
 
 def cause(report: JobReport) -> tuple[str, str]:

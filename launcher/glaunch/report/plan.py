@@ -13,6 +13,7 @@ from glaunch.plan import Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.software import software
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
+from glaunch.secret import shown_words
 from glaunch.tuning import Variable
 from glaunch.units import format_span, format_time, plural
 
@@ -48,11 +49,15 @@ def versions_text(plan: Plan, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ARGUMENTS_MAX = 2000
+"""So many characters of a program's arguments are said; thousands of file names would hide everything else."""
+
+
 def read_as(command: Sequence[str]) -> str:
     """One line that says which words went to the program: `train.py gets: --lr 1e-3`."""
     if not command:
         return "no program"
-    rest = shlex.join(command[1:])
+    rest = cut(shlex.join(shown_words(command)[1:]), _ARGUMENTS_MAX)
     return f"{command[0]} gets: {rest}" if rest else f"{command[0]} gets no arguments"
 
 
@@ -97,7 +102,7 @@ def _asked(plan: Plan, width: int, *, whole: bool = True) -> list[str]:
     """What is asked of sbatch; without `whole` only what a further component says for itself."""
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
-    lines += row("runs", shlex.join(plan.launch.argv), width)
+    lines += row("runs", shlex.join(shown_words(plan.launch.argv)), width)
     if whole:
         lines += row("started by", started_by(plan.launch), width)
         lines += row("in", plan.launch.work_dir, width)
