@@ -144,7 +144,7 @@ def test_what_a_qos_can_never_run_is_refused_before_slurm_is_asked(accounted: Us
 
 def test_a_plan_from_a_snapshot_is_the_one_on_the_cluster_also_where_accounting_has_limits(accounted: User) -> None:
     def plan(words: str, *snapshot: str) -> tuple[int | None, str]:
-        done = accounted.run("glaunch", *snapshot, "plan", "./prog.sh", "--json", *words.split())
+        done = accounted.glaunch(*snapshot, "plan", "./prog.sh", "--json", *words.split())
         text = re.sub(r'("submission_id": "|prog-)[0-9a-f]+|"cluster_taken_at_s": [\d.]+', r"\1", done.stdout)
         return done.code, text or done.stderr
 
