@@ -129,7 +129,7 @@ UNEVEN = parse_topology_conf("BlockName=b1 Nodes=n[001-003]\nBlockName=b2 Nodes=
 
 def test_a_segment_larger_than_a_base_block_is_asked_for_only_where_slurm_takes_it(site: Site) -> None:
     """24.11 refuses it also where a block has more nodes than its size says, 26.05 takes it."""
-    with pytest.raises(NeverFits, match="--segment 3: a segment lies in one base block, which has 1 node; from 25.05 on") as no:
+    with pytest.raises(NeverFits, match=r"--segment 3: a segment lies in one base block, which has 1 node; from 25\.05 on") as no:
         site.decide(cluster=at(V24, UNEVEN), tasks=24, segment=3)
     assert no.value.hint.startswith("--segment 1, or leave it out")
     asking = {
