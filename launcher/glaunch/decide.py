@@ -208,7 +208,7 @@ def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Plac
     """That a job which topology/block would let wait starts in segments."""
     if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
         return ()
-    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes, cluster.slurm_version)
     return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
 
 
