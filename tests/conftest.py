@@ -9,6 +9,7 @@ this Python has no pyslurm; `make test-versions` builds it beside Slurm 26.05.
 import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -20,11 +21,14 @@ import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from tests.decisions import Site
+
     from glaunch.sandbox.box import Sandbox
     from glaunch.sandbox.options import SandboxOptions
 
 
-hypothesis.settings.register_profile("no-deadline", deadline=None)  # a busy machine is no fault of an example
+# a busy machine is no fault of an example, nor of what makes them
+hypothesis.settings.register_profile("no-deadline", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("no-deadline")
 REAL = ("slurm", "sshd", "ibsim", "browser")
 SBIN = ":/usr/local/sbin:/usr/sbin"
@@ -33,7 +37,7 @@ SBIN = ":/usr/local/sbin:/usr/sbin"
 def slurm_here() -> tuple[int, int]:
     """(22, 5) where Debian's Slurm 22.05 is installed; (0, 0) without any."""
     slurmctld = shutil.which("slurmctld", path=os.environ.get("PATH", os.defpath) + SBIN)
-    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=20).stdout if slurmctld else ""
+    said = subprocess.run([slurmctld, "-V"], capture_output=True, text=True, timeout=60).stdout if slurmctld else ""
     found = re.search(r"(\d+)\.(\d+)", said)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
@@ -82,6 +86,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         slurm = ".".join(f"{part:02}" for part in slurm_here())
         with open(path, "a", encoding="utf-8") as file:
             file.writelines(f"failed on Slurm {slurm}: {name}\n" for name in failed)
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody holds now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> "Site":
+    """A site without a file yet; `site.says(...)` gives it one, `site.decide(...)` decides under it on a small cluster."""
+    from tests.decisions import Site
+
+    return Site(tmp_path)
 
 
 def stand(options: "SandboxOptions") -> "Sandbox":

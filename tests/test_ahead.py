@@ -1,11 +1,10 @@
 """What waiting would buy: which nodes come free when, which of these moments are worth a word, and when the rule says wait."""
 
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.test_decide import CLUSTER, FABRIC, Site
+from tests.decisions import CLUSTER, FABRIC, Site
 
 from glaunch.ahead import MOMENTS_MAX, Sight, free_at, freed, gain_s, look_ahead, pays
 from glaunch.cluster import Cluster, Reservation
@@ -16,11 +15,6 @@ from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.plan import Later
 
 NOW_S = 1_000_000
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
 
 
 def busy(*nodes: str, cluster: Cluster = CLUSTER) -> Cluster:

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from tests.test_decide import BLOCKS, CLUSTER, GPU, NODES, Site
+from tests.decisions import BLOCKS, CLUSTER, GPU, NODES, Site
 
 from glaunch.asking import parse_wait, wait_words
 from glaunch.cluster import Cluster
@@ -17,11 +16,6 @@ from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.plan import Plan
 from glaunch.segments import list_refused
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
 
 
 def at(version: tuple[int, ...], topology: Fabric | None = None, **config: str) -> Cluster:

@@ -1,15 +1,13 @@
 """The command line as a process: its first words, how output leaves it, how errors end."""
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from glaunch import rundir
+from glaunch import cli, rundir
 from glaunch.cli import with_verb
 from glaunch.history import History
 
@@ -22,7 +20,7 @@ def glaunch(*words: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "glaunch", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         env={"PYTHONPATH": str(LAUNCHER), "HOME": "/"},
     )
 
@@ -66,7 +64,7 @@ def test_completion_knows_verbs_options_and_files(line: str, found: list[str]) -
         "PYTHONPATH": str(LAUNCHER),
         "HOME": "/",
     }
-    done = subprocess.run([sys.executable, "-m", "glaunch"], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([sys.executable, "-m", "glaunch"], capture_output=True, text=True, timeout=120, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == found
 
@@ -78,7 +76,7 @@ def test_what_is_no_verb_is_launched(word: str) -> None:
 
 def at_home(home: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[bytes]":
     whole = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(LAUNCHER), **env}
-    return subprocess.run([sys.executable, "-m", "glaunch", *words], env=whole, cwd=home, capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "glaunch", *words], env=whole, cwd=home, capture_output=True, timeout=120)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -145,24 +143,36 @@ def test_a_launch_that_slurm_refused_is_no_job_and_says_why(tmp_path: Path, word
     assert done.stderr == b"glaunch: train is no job (Slurm refused the job: no such QOS)\n  glaunch status\n"
 
 
-def test_an_interrupt_is_told_in_one_line(tmp_path: Path) -> None:
-    """Slurm's commands of this test say that they were asked, and then nothing for a while."""
-    for name in ("sinfo", "scontrol", "squeue"):
-        (tmp_path / name).write_text("#!/bin/sh\n: >asked\nexec sleep 20\n")
-        (tmp_path / name).chmod(0o755)
-    environ = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "PATH": f"{tmp_path}:/usr/bin:/bin",
-        "PYTHONPATH": str(LAUNCHER),
-        "GLAUNCH_SLURM_GATEWAY": "commands",
-    }
-    words = [sys.executable, "-m", "glaunch", "check"]
-    asking = subprocess.Popen(words, cwd=tmp_path, env=environ, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    end = time.monotonic() + 60
-    while not (tmp_path / "asked").exists() and time.monotonic() < end:
-        time.sleep(0.05)
-    os.killpg(asking.pid, signal.SIGINT)  # as a terminal does
-    _, said = asking.communicate(timeout=60)
-    assert asking.returncode == 130
-    assert said.strip() == "glaunch: interrupted"
+def test_a_ctrl_c_while_glaunch_starts_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    done = at_home(tmp_path, "status", PYTHONPATH=f"{tmp_path}:{LAUNCHER}")
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"glaunch: interrupted\n")
+
+
+def test_a_second_ctrl_c_right_behind_the_first_is_no_silent_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="130"):
+        cli._bug(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == "glaunch: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "-n", "8", "true"), b"glaunch: interrupted; nothing was submitted\n"),
+        (("plan", "-n", "8", "true"), b"glaunch: interrupted\n"),
+    ],
+)
+def test_a_ctrl_c_before_the_submission_says_that_there_is_no_job(tmp_path: Path, words: tuple[str, ...], said: bytes) -> None:
+    for command in ("scontrol", "sinfo", "squeue"):
+        (tmp_path / command).write_text("#!/bin/sh\nkill -s INT $PPID\nexec sleep 20\n")
+        (tmp_path / command).chmod(0o755)
+    done = at_home(tmp_path, *words, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert done.stderr.endswith(said), done.stderr
+
+
+def test_what_others_say_does_not_drive_the_terminal() -> None:
+    """A banner of the site's, the words of a refusal: nothing in them is obeyed."""
+    from glaunch.talk import shown_plain
+
+    assert shown_plain("\x1b]0;mine\x07 now\r\n\tgo \x9b2J ü") == "\\x1b]0;mine\\x07 now\n go \\x9b2J ü"

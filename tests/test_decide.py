@@ -1,15 +1,13 @@
 """The whole decision on a small cluster: who wins where the user, the site and Slurm all have a word, and what is told."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from tests.decisions import BLOCKS, CLUSTER, FABRIC, NODE_LINES, NODES, Site, options
 
 from glaunch import __version__, config
-from glaunch.cluster import Cluster, Partition
 from glaunch.decide import Ground, decide
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, synthetic
@@ -18,53 +16,6 @@ from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology_conf
 from glaunch.plan import Plan
 from glaunch.report.plan import plan_text, versions_text
 from glaunch.request import Caller, Request
-
-FABRIC = synthetic("spine:1 leaf:2 node:2")
-NODES = parse_nodes(
-    "\n".join(
-        f"NodeName=n00{number} CPUAlloc=0 CPUEfctv=64 CPUTot=64 ActiveFeatures={'ib,fast' if number < 3 else 'ib'} Gres=gpu:h100:8 "
-        f"GresUsed=(null) NodeAddr=n00{number} RealMemory=512000 AllocMem=0 State=IDLE Weight=1 Partitions=gpu"
-        for number in range(1, 5)
-    )
-)
-GPU = Partition("gpu", NODES.names, True, True, 7200, None, None, 0, (), (), (), "NO", "OFF", MappingProxyType({}))
-CLUSTER = Cluster("c", (24, 11, 5), 1_000_000, NODES, (GPU,), (), MappingProxyType({"TopologyPlugin": "topology/tree"}))
-BLOCKS = parse_topology_conf("BlockName=b1 Nodes=n[001-002]\nBlockName=b2 Nodes=n[003-004]\nBlockSizes=2\n", where="topology.conf")
-
-
-class Site:
-    """A site's file, and decisions under it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.etc = folder / "etc"
-        self.etc.mkdir(mode=0o755)
-        self.file = self.etc / "site.yaml"
-
-    def says(self, text: str) -> None:
-        self.file.write_text(text)
-        self.file.chmod(0o644)
-
-    failed: Mapping[str, int] = MappingProxyType({})
-
-    fabric: Fabric = FABRIC
-
-    def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
-        settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
-        request = Request(**{"command": ("./a.out",), "tasks": 16, **words})  # type: ignore[arg-type]
-        caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
-        rules = config.load_rules()
-        fabric = cluster.topology or self.fabric
-        return decide(request, caller, Ground(settings, rules, cluster, fabric, "ab12", "/home/ada/j", 1_000_000, failed=self.failed))
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
-def options(plan: Plan, name: str) -> list[tuple[str | None, str]]:
-    """(value, why) of each line of an sbatch option."""
-    return [(option.value, option.why) for option in plan.directives if option.name == name]
 
 
 def test_the_users_own_option_is_the_only_one_where_the_site_has_another(site: Site) -> None:
@@ -270,6 +221,22 @@ def test_a_time_or_size_that_is_none_names_whose_it_is(site: Site) -> None:
         with pytest.raises(UsageError) as refused:
             site.decide(**words)  # type: ignore[arg-type]
         assert refused.value.message == said
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ({"tasks": 32}, "-n 16 (2 nodes)"),
+        ({"tasks": None, "nodes": 4}, "-N 2"),
+        ({"tasks": 32, "nodes": 4}, "-N 2 -n 16"),
+        ({"tasks": None, "nodes": 4, "tasks_per_node": 2}, "-N 2"),
+    ],
+)
+def test_what_would_start_sooner_is_said_in_the_options_of_the_line(site: Site, words: dict[str, object], hint: str) -> None:
+    busy = parse_nodes(NODE_LINES.replace("IDLE", "ALLOCATED", 2))
+    plan = site.decide(cluster=replace(CLUSTER, nodes=busy), **words)
+    assert plan.placement is None
+    assert f"what would start sooner: {hint}" in plan.notes
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A job's folder as a report."""
 
+import json
 from pathlib import Path
 
 from glaunch.attempt import attempts
@@ -11,6 +12,12 @@ def test_logs_of_a_job_that_was_killed_hard_are_in_its_report(tmp_path: Path) ->
     attempt = tmp_path / "7.0.0"
     (attempt / "logs").mkdir(parents=True)
     (attempt / "ordered").write_text("n001\nn002\n")
+    (before,) = attempts(tmp_path)
+    nothing = report_of(tmp_path, before, Job("7", "NODE_FAIL")).logs
+    assert nothing is not None
+    assert nothing.hosts == ()  # no rank was started
+    audit = {"order": "planned", "first": "n001", "master": "n001", "port": 29500, "try": 1, "tasks": 2, "nodes": 2, "how": ""}
+    (attempt / "audit.json").write_text(json.dumps({"schema": "glaunch.audit/1", **audit, "log_dir": "/tmp/x", "began_s": 5}))
     (found,) = attempts(tmp_path)
     lost = report_of(tmp_path, found, Job("7", "NODE_FAIL")).logs
     assert lost is not None

@@ -10,17 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 QUIET = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1"}
-
-
-def free_port() -> int:
-    """A TCP port on loopback that nobody holds now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def start(
@@ -39,7 +32,7 @@ def run_ranks(script: str, size: int, *words: str, logs: Path | None = None) -> 
     port = free_port()
     ranks = [start(script, rank, size, port, *words, logs=logs) for rank in range(size)]
     try:
-        return [(rank.wait(90), *rank.communicate(timeout=90)) for rank in ranks]
+        return [(rank.wait(200), *rank.communicate(timeout=90)) for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
@@ -102,8 +95,8 @@ def test_a_rank_that_dies_is_named_by_its_neighbour_and_ends_the_rest() -> None:
         assert "loss" in ranks[0].stdout.readline()
         ranks[2].send_signal(signal.SIGKILL)
         begin = time.monotonic()
-        texts = [rank.communicate(timeout=30)[1] for rank in ranks]
-        assert time.monotonic() - begin < 20
+        texts = [rank.communicate(timeout=120)[1] for rank in ranks]
+        assert time.monotonic() - begin < 50  # nobody waits for the 60 s after which a silent neighbour is given up
         assert [rank.returncode for rank in ranks] == [1, 1, -9, 1]
         assert re.search(r"train\.py: rank (1|3): .*rank 2 at 127\.0\.0\.1", texts[1] + texts[3])
         assert "Traceback" not in "".join(texts)
@@ -115,7 +108,7 @@ def test_a_rank_that_dies_is_named_by_its_neighbour_and_ends_the_rest() -> None:
 
 def test_ranks_that_never_come_are_named() -> None:
     rank = start("train.py", 0, 3, free_port(), "--timeout", "0.5")
-    _, error = rank.communicate(timeout=30)
+    _, error = rank.communicate(timeout=120)
     assert rank.returncode == 1
     assert error == "train.py: rank 0: 2 of 3 ranks did not come, the first is rank 1\n"
 
@@ -126,7 +119,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
         holder.listen()
         port = holder.getsockname()[1]
         rank = start("train.py", 0, 2, port, "--timeout", "5")
-        _, error = rank.communicate(timeout=30)
+        _, error = rank.communicate(timeout=120)
     assert rank.returncode == 1
     assert error == f"train.py: rank 0 cannot listen at 127.0.0.1, port {port}: Address already in use\n"
 

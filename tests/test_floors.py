@@ -5,6 +5,7 @@ The checker reads every module with `ast` and imports nothing. The last tests sh
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,8 +25,9 @@ FLOORS: dict[str, int] = {
     "fabric_json": 1, "routes": 1, "secret": 1,
     "parsers": 2, "writers": 2,
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
-    "decide": 3, "sbatch_options": 3, "hierarchy": 3, "merge": 3, "asking": 3, "launch_form": 3, "ahead": 3, "remarks": 3,
-    "array_parts": 3, "segments": 3, "spares": 3, "withheld": 3, "components": 3, "container": 3,
+    "decide": 3, "sbatch_options": 3, "hierarchy": 3, "leaf_domains": 3, "merge": 3, "asking": 3, "launch_form": 3,
+    "ahead": 3, "remarks": 3, "array_parts": 3, "segments": 3, "spares": 3, "withheld": 3, "components": 3, "container": 3,
+    "setup_lines": 3,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
     "bundle": 3, "attempt": 3, "recover": 3, "meant": 3, "talk": 3, "pin": 3, "fabric_files": 3, "growing_file": 3, "trusted_file": 3,
     "pipeline": 4, "launch": 4, "topology": 4, "examination": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
@@ -38,6 +40,7 @@ DECIDING = frozenset(
     {
         *("placement", "tuning", "plan", "script", "diagnosis", "report", "doctor", "decide", "sbatch_options", "hierarchy", "merge"),
         *("asking", "ahead", "remarks", "launch_form", "withheld", "container", "components", "segments", "spares", "array_parts"),
+        *("leaf_domains", "setup_lines"),
     }
 )
 DOING = frozenset(
@@ -179,6 +182,12 @@ def test_modules_and_functions_can_be_read() -> None:
     assert [fault for module in OURS for fault in (*size_faults(module), *vague_names(module))] == []
 
 
+def test_every_module_and_folder_is_named_where_a_newcomer_looks() -> None:
+    page = (LAUNCHER.parent / "docs/how-it-is-built.md").read_text(encoding="utf-8")
+    named = {word for code in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", code)}
+    assert {module.part for module in OURS} - named == {"__main__"}
+
+
 def callers(module: Module, name: str) -> set[str]:
     """The functions of a module that call the function `name`."""
     return {
@@ -222,7 +231,7 @@ except SystemExit as end:
     print("loaded", [name for name in {LAZY!r} if name in sys.modules], "exit", end.code or 0)
 """
     env = dict(os.environ, PYTHONPATH=str(LAUNCHER))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
     assert done.stdout.splitlines()[-1:] == ["loaded [] exit 0"], done.stdout + done.stderr
 
 

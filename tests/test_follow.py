@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from glaunch import follow
+from glaunch.attempt import attempts
 from glaunch.errors import SlurmError
 from glaunch.follow import Ending, Follower, Pace, task_codes
 from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
 from glaunch.pin import give_back, pin_verdict
-from glaunch.reasons import estimate
+from glaunch.reasons import ended, estimate
 
 
 def pending(reason: str, required: str = "n[1-2]") -> Job:
@@ -133,8 +134,8 @@ class Watched:
         (self.folder / name / "out").mkdir(parents=True)
         (self.folder / name / "ordered").write_text("n2\nn1\n")
 
-    def end(self, name: str, code: int = 0) -> None:
-        document = {"schema": "glaunch.exit/1", "job_id": "12", "code": code, "signal": 0, "told": "", "began_s": 1, "ended_s": 2}
+    def end(self, name: str, code: int = 0, told: str = "") -> None:
+        document = {"schema": "glaunch.exit/1", "job_id": "12", "code": code, "signal": 0, "told": told, "began_s": 1, "ended_s": 2}
         (self.folder / name / "exit.json").write_text(json.dumps(document))
 
 
@@ -150,6 +151,53 @@ def test_that_it_runs_is_said_once_by_whom_sees_it_first(tmp_path: Path, clock: 
     clock.at(40, lambda: watched.end("12.0.0", 0))
     watched.follower.run()
     assert watched.said == ["job 12 runs"]
+
+
+@pytest.mark.parametrize(("state", "code", "told"), [("COMPLETED", 0, (1, "glaunch")), ("FAILED", 9, (9, "job"))])
+def test_a_job_that_left_its_shell_in_a_line_of_setup_is_not_done(
+    tmp_path: Path, clock: Clock, state: str, code: int, told: tuple[int, str]
+) -> None:
+    slurm = Slurm(Job("12", "RUNNING"))
+    watched = Watched(tmp_path, slurm)
+    (tmp_path / "12.0.0").mkdir()
+    (tmp_path / "12.0.0" / "setup").write_text("exec true\n")
+    clock.at(5, lambda: slurm.says(Job("12", state, exit_code=code)))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert (ending.code, ending.told_by) == told
+    assert ending.message == "job 12 ended in a line of setup, no rank was started: exec true"
+    assert watched.said == ["job 12 runs"], "not that it is done"
+
+
+def test_of_a_job_with_an_end_the_last_line_of_setup_says_nothing(tmp_path: Path) -> None:
+    for task, end in enumerate(("", '{"code": 0}')):
+        run = tmp_path / f"12.{task}.0"
+        run.mkdir()
+        (run / "setup").write_text("exec true\n")
+        if end:
+            (run / "exit.json").write_text(end)
+    runs = attempts(tmp_path)
+    assert [run.left_in for run in runs] == ["exec true", ""]
+    done = (Job("12_0", "COMPLETED"), Job("12_1", "COMPLETED"))
+    assert task_codes(runs, done) == {0: 1, 1: 0}
+    assert task_codes(runs, (Job("12_0", "RUNNING"),)) == {1: 0}
+    assert task_codes(runs[:1], (Job("12", "COMPLETED"),)) == {0: 1}
+
+
+@pytest.mark.parametrize(("ends_s", "said"), [(30, 1), (12, 0)])
+def test_a_job_that_goes_on_without_a_failed_rank_is_told_of_once(tmp_path: Path, clock: Clock, ends_s: float, said: int) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    lines = [
+        f"srun: error: n1: {task}\n" for task in ("task 3: Exited with exit code 0", "task 5: Exited with exit code 1", "tasks 6-7: Killed")
+    ]
+    clock.at(2, lambda: (tmp_path / "batch-12.log").write_text("".join(lines)))
+    clock.at(ends_s, lambda: slurm.says(DONE))
+    clock.at(ends_s, lambda: watched.end("12.0.0", 1))
+    watched.follower.run()
+    words = "job 12 goes on without what failed (n1: task 5: Exited with exit code 1); glaunch cancel 12 ends it"
+    assert watched.said == ["job 12 runs", words][: 1 + said]
 
 
 def test_the_end_is_seen_at_once_and_a_running_job_is_hardly_asked_about(tmp_path: Path, clock: Clock) -> None:
@@ -221,6 +269,88 @@ def test_a_job_that_runs_again_is_followed_on(tmp_path: Path, clock: Clock) -> N
     assert any("is back in the queue" in line for line in watched.said)
 
 
+@pytest.mark.parametrize(
+    ("told", "own", "state", "code", "looks"),
+    [
+        ("TERM", 0, "CANCELLED", 143, 2),
+        ("TERM", 0, "TIMEOUT", 143, 2),
+        ("TERM", 0, "PREEMPTED", 143, 2),
+        ("INT", 0, "CANCELLED", 130, 2),
+        ("TERM", 7, "CANCELLED", 7, 2),
+        ("TERM", 0, "COMPLETED", 0, 2),
+        ("", 0, "COMPLETED", 0, 1),
+    ],
+)
+def test_a_program_that_ends_with_0_when_it_is_told_to_is_done_only_where_slurm_says_so(
+    tmp_path: Path, clock: Clock, told: str, own: int, state: str, code: int, looks: int
+) -> None:
+    """At first Slurm says no more than that the job is ending. One that nobody ended costs no second question."""
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(2, lambda: slurm.says(Job("12", "COMPLETING")))
+    clock.at(2, lambda: watched.end("12.0.0", own, told))
+    clock.at(2.5, lambda: slurm.says(Job("12", state)))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert (ending.code, ending.told_by, ending.job) == (code, "job", Job("12", state if told else "COMPLETING"))
+    assert ending.message.endswith(f", and its program said 0: exit code {code}" if code != own else "")
+    assert slurm.looks == looks
+    assert clock.now_s < 4
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "looks"),
+    [(Job("12", "COMPLETING"), 143, 6), (SlurmError("no answer"), 143, 1), (None, 143, 1)],
+    ids=["ending", "silent", "none"],
+)
+def test_what_slurm_calls_an_early_end_is_not_waited_for_long(
+    tmp_path: Path, clock: Clock, answer: Job | SlurmError | None, code: int, looks: int
+) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(2, lambda: setattr(slurm, "now", answer))
+    clock.at(2, lambda: watched.end("12.0.0", 0, "TERM"))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert ending.code == code
+    assert slurm.looks == looks
+    assert clock.now_s < 20
+
+
+def test_a_program_that_ends_with_0_when_slurm_takes_its_job_back_is_followed_on(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(RUNNING)
+    watched = Watched(tmp_path, slurm)
+    clock.at(1, lambda: watched.begin("12.0.0"))
+    clock.at(2, lambda: slurm.says(Job("12", "COMPLETING")))
+    clock.at(2, lambda: watched.end("12.0.0", 0, "TERM"))
+    clock.at(4, lambda: slurm.says(Job("12", "PENDING", "BeginTime", restarts=1)))
+    clock.at(60, lambda: watched.begin("12.0.1"))
+    clock.at(70, lambda: slurm.says(DONE))
+    clock.at(70, lambda: watched.end("12.0.1"))
+    assert watched.follower.run() == Ending(0, "job", DONE, "")
+    assert any("is back in the queue" in line for line in watched.said)
+
+
+def test_a_cancelled_task_of_an_array_is_not_done_because_it_ended_with_0(tmp_path: Path, clock: Clock) -> None:
+    slurm = Slurm(Job("12_1", "RUNNING"))
+    watched = Watched(tmp_path, slurm, array=True)
+    clock.at(1, lambda: watched.begin("12.1.0"))
+    clock.at(2, lambda: slurm.says(Job("12_1", "CANCELLED")))
+    clock.at(2, lambda: watched.end("12.1.0", 0, "TERM"))
+    ending = watched.follower.run()
+    assert ending is not None
+    assert (ending.code, ending.tasks) == (143, {1: 143})
+
+
+def test_how_a_job_ended_is_said_by_its_code_until_slurm_knows() -> None:
+    assert ended(0, Job("12", "COMPLETING")) == "done"
+    assert ended(7, RUNNING) == "ended with exit code 7"
+    assert ended(143, Job("12", "CANCELLED")) == "was cancelled"
+    assert ended(None, Job("12", "COMPLETING")) == "is ending"
+
+
 def test_what_ran_by_hand_in_the_same_folder_is_not_the_job_that_is_followed(tmp_path: Path, clock: Clock) -> None:
     watched = Watched(tmp_path, Slurm(DONE))
     for name, code in (("12.0.0", 0), ("15.0.0", 9)):
@@ -241,6 +371,12 @@ def test_another_host_than_rank_0s_may_be_followed(tmp_path: Path, clock: Clock)
     watched.end("12.0.0")
     watched.follower.run()
     assert watched.shown == ["from n1"]
+
+
+def test_a_job_that_has_told_its_code_is_over_whatever_slurm_still_says() -> None:
+    for state in ("RUNNING", "COMPLETING", "COMPLETED"):
+        assert (ended(0, Job("12", state)), ended(3, Job("12", state))) == ("done", "ended with exit code 3")
+    assert ended(143, Job("12", "TIMEOUT")) == "reached its time limit and was stopped"
 
 
 def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, clock: Clock) -> None:

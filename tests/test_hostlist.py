@@ -187,7 +187,7 @@ def scontrol(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, s
 
 def ask(scontrol: tuple[str, dict[str, str]], what: str, text: str) -> str:
     program, env = scontrol
-    done = subprocess.run([program, "show", what, text], env=env, capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([program, "show", what, text], env=env, capture_output=True, text=True, timeout=60, check=True)
     assert not done.stderr, done.stderr
     return done.stdout
 

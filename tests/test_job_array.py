@@ -100,5 +100,5 @@ def test_a_launcher_of_ranks_and_its_ranks_both_read_the_program_and_the_index_i
     read = f"gl_attempt=/j/12.3.1-2; . {tmp_path}/command.sh"
     line = f"{read}; sh -c '{read}; echo $SLURM_ARRAY_TASK_ID $SLURM_ARRAY_TASK_COUNT'"
     environ = {"PATH": "/usr/bin:/bin", "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_COUNT": "5"}
-    done = subprocess.run(["sh", "-euc", line], env=environ, capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(["sh", "-euc", line], env=environ, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "23 25\n"

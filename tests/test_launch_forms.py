@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 import pytest
+from tests.decisions import CLUSTER, FABRIC
 from tests.plans import GATHERING, load_templates
-from tests.test_decide import CLUSTER, FABRIC
 
 from glaunch import config
 from glaunch.decide import Ground, decide
@@ -32,7 +32,14 @@ PYTHON = "/opt/venv/bin/python"
 
 
 def plan_of(
-    form: str, version: str = "24.11", *, command: tuple[str, ...] = ("train.py", "--lr", "1e-3"), tasks: int = 32, **more: object
+    form: str,
+    version: str = "24.11",
+    *,
+    command: tuple[str, ...] = ("train.py", "--lr", "1e-3"),
+    tasks: int = 32,
+    nodes: int | None = None,
+    tasks_per_node: int | None = None,
+    **more: object,
 ) -> Plan:
     """A plan of 32 ranks on four nodes with the form on the line; `more` are further settings, as the line says them."""
     options = {"launch.form": (form, "--launcher"), **{name.replace("__", "."): (value, "the line") for name, value in more.items()}}
@@ -40,7 +47,7 @@ def plan_of(
     settings = config.load(home=empty, cwd=empty, environ={}, etc=empty, options=options)  # type: ignore[arg-type]
     program = (PYTHON, *command) if command[0].endswith(".py") else command
     caller = Caller("ada", frozenset(), "/home/ada", program, "train", {})
-    request = Request(command, tasks=tasks)
+    request = Request(command, tasks=tasks, nodes=nodes, tasks_per_node=tasks_per_node)
     cluster = replace(CLUSTER, slurm_version=VERSIONS[version.removesuffix("-block")])
     if version == BLOCK:
         cluster = replace(cluster, config=MappingProxyType({"TopologyPlugin": "topology/block"}))
@@ -89,11 +96,11 @@ def test_every_golden_file_is_of_some_form_and_is_a_good_script() -> None:
     assert {path.name for path in GOLDEN.iterdir()} == {"table.txt", *files}
     for shell in (("dash", "-n"), ("bash", "-n")):
         for file in files:
-            done = subprocess.run([*shell, GOLDEN / file], capture_output=True, text=True, timeout=20)
+            done = subprocess.run([*shell, GOLDEN / file], capture_output=True, text=True, timeout=120)
             assert (done.returncode, done.stderr) == (0, ""), file
     # SC2034, SC2154: names that the script and node/batch.sh share. SC2016: values that must not expand
     command = ["shellcheck", "-s", "sh", "-e", "SC2016,SC2034,SC2154", *(str(GOLDEN / file) for file in files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -138,6 +145,14 @@ def test_the_starter_is_written_word_by_word_for_a_shell() -> None:
 def test_what_a_form_cannot_do_is_refused(form: str, more: dict[str, object], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         plan_of(form, **more)  # type: ignore[arg-type]
+
+
+def test_ranks_that_accelerate_cannot_share_out_are_told_in_the_options_of_the_line() -> None:
+    for nodes, hint in ((None, "-n 24 or -n 32, or"), (4, "-N 3 -n 24 or -N 4 -n 32, or")):
+        with pytest.raises(UsageError) as refused:
+            plan_of("accelerate", tasks=30, nodes=nodes)
+        assert refused.value.hint.startswith(hint)
+    assert plan_of("accelerate", tasks=3, tasks_per_node=8).layout.nodes == 1, "on one node any number is an even share"
 
 
 def test_the_plan_says_what_a_form_becomes() -> None:

@@ -1,7 +1,7 @@
 """What a job wrote into its folder, read back run by run: each attempt has a folder of its own.
 
     RUNDIR/NAME-SUBMISSION/JOB.TASK.RESTART/
-        granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
+        setup granted ordered hosts placement.json audit.json ranks.tsv out/HOST.log logs/HOST.tar.gz manifest.jsonl exit.json
 
 All of it is written by the job itself (`templates/node/batch.sh`); a run inside an allocation that already had one is
 `JOB.TASK.RESTART-2`.
@@ -71,6 +71,12 @@ class AttemptEnd:
     began_s: int
     ended_s: int
 
+    def code_as(self, state: str) -> int:
+        """The exit code, where Slurm calls the job `state` ("": not known). A program that somebody ended, and that says 0 all the same, is
+        done only where Slurm says COMPLETED too; else the code is that of the signal."""
+        early = {"TERM": 128 + 15, "INT": 128 + 2}.get(self.told, 0)
+        return early if early and self.code == 0 and state != "COMPLETED" else self.code
+
 
 @dataclass(frozen=True, slots=True)
 class AttemptFolder:
@@ -88,13 +94,16 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
+    left_in: str
+    """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else ""."""
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
-        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first, and those that sent some."""
-        if not (self.path / "hostfile").exists():
-            return self.hosts
-        return tuple(host for host in self.hosts if host == self.hosts[0] or has_archive(self.path, host))
+        """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first; where no rank was started,
+        none; and those that sent some."""
+        alone = (self.path / "hostfile").exists()
+        sought = () if self.start is None else self.hosts[:1] if alone else self.hosts
+        return tuple(host for host in self.hosts if host in sought or has_archive(self.path, host)) if sought != self.hosts else sought
 
     @property
     def ranks(self) -> tuple[RankRow, ...]:
@@ -188,6 +197,7 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             ended_s=_whole(end, "ended_s"),
         ),
         hosts=tuple(_read(path / "ordered").split()),
+        left_in=_read(path / "setup").rstrip("\n") if end is None else "",
     )
 
 

@@ -19,6 +19,7 @@ import click
 
 from glaunch import __version__
 from glaunch.errors import GlaunchError, UsageError
+from glaunch.talk import shown_plain
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -155,15 +156,15 @@ def main(args: list[str] | None = None) -> NoReturn:
         sys.stderr.reconfigure(encoding="utf-8", errors="surrogateescape")
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        with contextlib.suppress(OSError):
-            click.echo("glaunch: interrupted", err=True)
+    except (click.exceptions.Abort, KeyboardInterrupt):  # click makes the one of the other, and ends the terminal's line with "^C"
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut the line short
+        click.echo("glaunch: interrupted", err=True)
         code = 130
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except GlaunchError as error:
-        click.echo(f"glaunch: {error}", err=True)
+        click.echo(shown_plain(f"glaunch: {error}"), err=True)
         code = error.exit_code
     except BrokenPipeError:
         # The reader of stdout went away (`| head`): nothing is left to say, and the interpreter must not try to.
@@ -194,7 +195,8 @@ def _flush(stream: TextIOWrapper) -> None:
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
-    if issubclass(kind, KeyboardInterrupt):
+    if issubclass(kind, KeyboardInterrupt):  # a second one, right behind the first
+        click.echo("glaunch: interrupted", err=True)
         raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)

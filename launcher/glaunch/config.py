@@ -11,7 +11,8 @@ from glaunch.errors import ConfigError
 from glaunch.network_model import Model
 from glaunch.parsers.network_model import parse_network_model
 from glaunch.parsers.rules import parse_rules
-from glaunch.parsers.settings_file import SettingsFile, parse_settings, suggestion, typed_text, typed_value
+from glaunch.parsers.setting_value import typed_text, typed_value
+from glaunch.parsers.settings_file import SettingsFile, parse_settings, suggestion
 from glaunch.rule import Rule
 from glaunch.schema import KEYS, variable_of
 from glaunch.settings import OPTION, PROJECT, SHIPPED, SITE, TRIAL, USER, VARIABLE, Protection, Setting, Settings, Value, over

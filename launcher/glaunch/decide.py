@@ -33,6 +33,7 @@ from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
 from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
 from glaunch.settings import Settings
+from glaunch.setup_lines import leaving
 from glaunch.slurm_versions import version_text
 from glaunch.tuning import Environment, tune
 from glaunch.units import plural
@@ -51,7 +52,9 @@ class Ground:
     """The job's folder."""
     now_s: float
     held: frozenset[str] = frozenset()
-    """Nodes that this user's other submissions just asked for, and other components of this job."""
+    """Nodes that this user's other submissions just asked for."""
+    beside: frozenset[str] = frozenset()
+    """Nodes of the components of this job that are decided already."""
     model: Model = field(default_factory=dict)
     """Predicts bandwidth; empty: none is predicted."""
     failed: Mapping[str, int] = field(default_factory=dict)
@@ -77,7 +80,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
-    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
+    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held, beside=ground.beside)
     cpus = _cpus_per_task(request, cluster, partition, fit)
     impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s, request.cpus_per_task or cpus or 1)
     kept = together(request, fit.layout, fabric)
@@ -88,6 +91,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     way = way_of(Ask(request, settings, partition, cluster, fit, choice.free, fabric, ground.slurm, segment.size, preempted))
     order = fabric_order(fabric, partition.nodes)
     environment = environment_of(request, settings, ground.rules, layout.nodes, caller)
+    launch = launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables))
     decided = Plan(
         submission_id=ground.submission_id,
         name=request.name or caller.job_name,
@@ -109,10 +113,10 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         directives=_directives(request, origins, ground, partition, fit, caller, segment, cpus),
         arguments=way.arguments,
         environment=environment,
-        launch=launch_of(request, settings, caller, layout, tuple(one.name for one in environment.variables)),
+        launch=launch,
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
-        warnings=_warnings(request, ground, fit, choice, impossible),
+        warnings=(*_warnings(request, ground, fit, choice, impossible), *leaving(launch.setup)),
         notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
         groups=kept.groups,
         alternatives=choice.alternatives,

@@ -24,6 +24,12 @@ class UsageError(GlaunchError):
     exit_code = 2
 
 
+class Interrupted(GlaunchError):
+    """A ^C, and what it left: the message says it."""
+
+    exit_code = 130
+
+
 class ConfigError(UsageError):
     """A settings file says something that cannot be meant; the message starts with FILE:LINE."""
 

@@ -20,7 +20,7 @@ from glaunch.placement.cost import cost_of
 from glaunch.placement.objective import HOPS, NO_GROUPS
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
-from glaunch.report.job import JobReport, Tail
+from glaunch.report.job import Component, JobReport, Tail
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
@@ -71,6 +71,7 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         ranks=attempt.ranks if attempt is not None else (),
         batch_log=_batch_log(folder, attempt, job),
         exit_code=end.code if end else None,
+        left_in=attempt.left_in if attempt is not None else "",
         logs=bundle,
     )
     facts, tails = _with_outputs(facts, folder, attempt)
@@ -93,7 +94,20 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         tails=tails,
         made_at_s=time.time(),
         glaunch_version=__version__,
+        components=_components(facts, plan, fabric),
     )
+
+
+def _components(facts: JobFacts, plan: Plan | None, fabric: Fabric | None) -> tuple[Component, ...]:
+    """What each component got, where the allocation is of the planned size (by hand it need not be) and all of its nodes are known."""
+    if plan is None or not plan.components or fabric is None or len(facts.granted) != plan.nodes:
+        return ()
+    found, first = [], 0
+    for one, (nodes, tasks, _) in zip(plan.all_components, facts.sets, strict=True):
+        best = one.best_possible.cost if one.best_possible is not None else None
+        found.append(Component(nodes, first, tasks, cost_of(fabric, nodes, groups=one.groups), best))
+        first += tasks
+    return tuple(found)
 
 
 def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) -> tuple[JobFacts, tuple[Tail, ...]]:

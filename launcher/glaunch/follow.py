@@ -5,6 +5,7 @@ The job's own folder shows that it runs (an attempt folder appears) and that it 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Protocol
@@ -13,6 +14,7 @@ from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
 from glaunch.errors import SlurmError
 from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
+from glaunch.parsers.srun_words import bad_end
 from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import estimate, in_words
 
@@ -21,8 +23,12 @@ RUNS_A_TICK = 10
 """Each look at the folder opens some files of every run: an array of hundreds of tasks is looked at more seldom."""
 LAST_TRIES = 5
 """How often a pin is tried to be lifted when glaunch leaves: Slurm may ask to try again a moment after a job came in."""
+SURVIVORS_S = 15.0
+"""How long after a rank's failure the others may go on before that is said: most programs' ranks then wait for it in vain."""
 EXIT_LAG_S = 3.0
 """How long exit.json may stay unseen after Slurm called the job over; a job that was killed hard writes none."""
+STATE_LAG_S = 10.0
+"""How long Slurm is asked what it calls the end of a job that somebody ended: at first it only says that the job is ending."""
 
 
 class Controller(Unpins, Protocol):
@@ -91,6 +97,10 @@ class Follower:
         self._rows: tuple[Job, ...] = ()
         """Of an array: its tasks, as Slurm said last."""
         self._over_since_s: float | None = None
+        self._failed: tuple[float, str] | None = None
+        """When a first rank of this run failed (for ever from now, once that is said), and how, in srun's words."""
+        self._cut: tuple[AttemptFolder, float] | None = None
+        """The run that somebody ended, and since when Slurm is asked what it calls that."""
         self._files: dict[Path, GrowingFile] = {}
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Ending | None:
@@ -120,6 +130,7 @@ class Follower:
         for run in self._runs:
             if run.path not in before:
                 self._settle("settled")
+                self._failed = None
                 self.on_start(run)
                 self._say_start(run)
                 # It runs: nothing is to be expected from Slurm for a while.
@@ -130,7 +141,14 @@ class Follower:
                 ending = self._at_exit(run)
                 if ending is not None:
                     return ending
+        self._say_survivors()
         return self._look() if self._waited() >= self._next_look_s else None
+
+    def _say_survivors(self) -> None:
+        """Once: a rank has failed, and the job goes on without it. Its others may well wait for it until the time limit."""
+        if self._failed is not None and self._waited() - self._failed[0] >= SURVIVORS_S:
+            self.talk(f"job {self.job_id} goes on without what failed ({self._failed[1]}); glaunch cancel {self.job_id} ends it")
+            self._failed = inf, ""
 
     def _say_start(self, run: AttemptFolder) -> None:
         """That it runs, unless a look at Slurm has said so already."""
@@ -145,11 +163,19 @@ class Follower:
             if all(other.end is not None for other in self._runs):
                 self._next_look_s = max(self._waited(), self._last_look_s + self.pace.poll_s)
             return None
-        job = self._ask()
+        self._cut = (run, self._waited()) if run.end is not None and run.end.told else None
+        return self._after(run, self._ask())
+
+    def _after(self, run: AttemptFolder, job: Job | None) -> Ending | None:
+        """A run is over, and Slurm says this of its job: the end, or not yet."""
         if job is not None and (job.restarts > run.restart or job.state in {"PENDING", "REQUEUED"}):
+            self._cut = None
             self._said = in_words(job)
             self.talk(f"job {self.job_id} is back in the queue" + (f": {self._said}" if job.state == "PENDING" else ""))
             self._next_look_s = self._waited() + self.pace.poll_s
+            return None
+        if self._cut is not None and job is not None and not job.over and self._waited() - self._cut[1] < STATE_LAG_S:
+            self._next_look_s = self._waited() + max(1.0, self._waited() - self._cut[1])
             return None
         return self._ending(job)
 
@@ -157,12 +183,14 @@ class Follower:
         """One look at Slurm: its words, the pin, and an end that left no file."""
         job = self._ask()
         self._plan_next_look()
+        if self._cut is not None:
+            return self._after(self._cut[0], job)
         if self._silent:
             return None
         if job is None:
             return self._ending(None)
         words = in_words(job)
-        if words != self._said and not (job.state == "RUNNING" and self._runs):
+        if words != self._said and not (job.state == "RUNNING" and self._runs) and not (job.over and self._left_in):
             self._said = words
             self.talk("; ".join(part for part in (f"job {self.job_id} {words}", estimate(job, time())) if part))
         if self.pinned:
@@ -185,6 +213,11 @@ class Follower:
             return None
         self._silent = False
         return job
+
+    @property
+    def _left_in(self) -> str:
+        """The line of setup that the job, as far as its folder tells, is in or was left in."""
+        return next((run.left_in for run in last_runs(self._runs) if run.left_in), "")
 
     def _plan_next_look(self) -> None:
         waited = self._waited()
@@ -227,9 +260,12 @@ class Follower:
     def _ending(self, job: Job | None) -> Ending:
         if self.array:
             return self._array_ending(job)
-        codes = [run.end.code for run in last_runs(self._runs) if run.end is not None]
-        if codes and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
-            return Ending(max(codes), "job", job, "")
+        ends = [run.end for run in last_runs(self._runs) if run.end is not None]
+        if ends and (job is None or job.state not in {"NODE_FAIL", "BOOT_FAIL"}):
+            own, code = max(end.code for end in ends), max(end.code_as(job.state if job else "") for end in ends)
+            words = in_words(job) if job is not None and job.over else "was ended early"
+            said = "" if code == own else f"job {self.job_id} {words}, and its program said {own}: exit code {code}"
+            return Ending(code, "job", job, said)
         if job is None:
             return Ending(1, "glaunch", None, f"Slurm does not know job {self.job_id} any more, and it left no exit code")
         if job.never_ran and not self._runs:
@@ -240,11 +276,13 @@ class Follower:
                 f"job {job.id} never ran: its first node cannot see {self.folder}\n"
                 "  use a folder that all nodes share: cd there first, or set rundir.path (glaunch config show rundir.path)",
             )
-        code = code_of(job)
+        if self._left_in and job.state in {"COMPLETED", "FAILED"}:  # whatever its code: no rank ran
+            words = f"job {job.id} ended in a line of setup, no rank was started: {self._left_in}"
+            return Ending(job.code or 1, "job" if job.code else "glaunch", job, words)
         if job.state == "COMPLETED":
-            return Ending(code, "job", job, "")
+            return Ending(job.code, "job", job, "")
         words = in_words(job)
-        return Ending(code or 1, "job" if code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
+        return Ending(job.code or 1, "job" if job.code else "glaunch", job, "" if words == self._said else f"job {job.id} {words}")
 
     def _array_ending(self, job: Job | None) -> Ending:
         """The highest code of all tasks, and the first task that has not ended well (else the last) as the job that is spoken of."""
@@ -263,6 +301,12 @@ class Follower:
             file = self._files.setdefault(path, GrowingFile(path, prefix))
             for line in file.lines(last=last):
                 self.out(line)
+                self._see_failure(line)
+
+    def _see_failure(self, line: str) -> None:
+        end = None if self.array or self._failed is not None else bad_end(line)
+        if end is not None:
+            self._failed = self._waited(), f"{end.hosts}: task{'s' if not end.tasks.isdigit() else ''} {end.tasks}: {end.what}"
 
     def _shown_files(self) -> list[tuple[Path, str]]:
         """The batch logs and the output of rank 0's host, or of the named host alone; of an array with the task's number before it."""
@@ -273,16 +317,17 @@ class Follower:
         return files
 
 
-def code_of(job: Job) -> int:
-    """The exit code that Slurm gives a job, as a shell would tell it."""
-    return job.exit_code or (128 + job.exit_signal if job.exit_signal else 0)
-
-
 def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:
-    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows."""
-    codes = {}
-    for row in rows:
-        task = row.id.partition("_")[2]
-        if task.isdigit() and row.over:
-            codes[int(task)] = code_of(row) or int(row.state != "COMPLETED")
-    return codes | {run.task: run.end.code for run in last_runs(found) if run.end is not None}
+    """Of an array: task → exit code; from what the tasks left, else (killed, or never begun) from Slurm's rows.
+
+    Of a job or task that ended in a line of setup the code is never 0.
+    """
+    over = {row.id.partition("_")[2] or "0": row for row in rows if row.over}  # a job that is no array has one task, 0
+    codes = {int(task): row.code or int(row.state != "COMPLETED") for task, row in over.items() if task.isdigit() and "_" in row.id}
+    for run in last_runs(found):
+        row = over.get(str(run.task))
+        if run.end is not None:
+            codes[run.task] = run.end.code_as(row.state if row else "")
+        elif run.left_in and row is not None:
+            codes[run.task] = row.code or 1
+    return codes

@@ -13,9 +13,10 @@ from glaunch.attempt import attempts
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
-from glaunch.inherited import around_steps
+from glaunch.inherited import around_steps, with_functions
 from glaunch.launch import write
 from glaunch.pipeline import World, decide_on, see
+from glaunch.placement.layout import as_asked
 from glaunch.report.job import job_text
 from glaunch.request import Request
 from glaunch.talk import talk, tell
@@ -54,15 +55,19 @@ def run_here(world: World, request: Request) -> int:
     if decided.layout.nodes > have:
         raise UsageError(
             f"--here: {decided.layout.tasks} ranks need {decided.layout.nodes} nodes, and this allocation has {have}",
-            hint=f"-n {have * decided.layout.tasks_per_node}, or a larger allocation",
+            hint=f"{as_asked(inside, decided.layout, have)}, or a larger allocation",
         )
     # What would have been asked for has no meaning here
     decided = replace(decided, mode="order", mode_why=f"job {job_id} has its nodes already", placement=None, arguments=())
     folder = write(world, decided, script, fabric)
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()
-    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**around_steps(os.environ), **hidden})
-    found = [attempt for attempt in attempts(folder) if attempt.end is not None]
+    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**with_functions(around_steps(os.environ)), **hidden})
+    runs = attempts(folder)
+    found = [attempt for attempt in runs if attempt.end is not None]
+    if runs and runs[-1].left_in:
+        talk(f"ended in a line of setup, no rank was started: {runs[-1].left_in}")
+        return code or 1
     if found:
         made = report_of(folder, found[-1], look_up(world, job_id, folder, found[-1]))
         tell(job_text(made, terminal_width()))

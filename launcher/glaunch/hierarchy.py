@@ -13,6 +13,7 @@ from itertools import combinations
 
 from glaunch.fabric import Fabric, build_fabric
 from glaunch.hostlist import natural_key
+from glaunch.leaf_domains import Groups, leaf_domains
 from glaunch.network import Network
 
 _FARTHER = "their nodes are farther apart than the tree says"
@@ -39,7 +40,7 @@ def fabric_of(network: Network) -> Fabric:
     rail, in the order of `rail_of_leaf`). `hops` of the fabric are those of the links on every fat-tree of any depth, rails, and groups
     with all-to-all links; where they cannot be, a note says so. Nodes whose links are all down stand under no leaf.
     """
-    home, domains = _domains(network)
+    home, domains = leaf_domains(network)
     units = {leaves[0]: _Unit(leaves) for leaves in domains}
     hosts_above: dict[str, list[str]] = defaultdict(list)
     for node, leaf in home.items():
@@ -71,7 +72,7 @@ def _irregular(network: Network, home: Mapping[str, str], domain_of: Mapping[str
 
 def _planes(network: Network, islands: Iterable[_Unit]) -> Iterator[str]:
     """A note on each island whose leaf domains do not hang on the same planes (networks of switches that no cable joins)."""
-    planes = _Groups(network.switch_neighbours)
+    planes = Groups(network.switch_neighbours)
     for switch, neighbours in network.switch_neighbours.items():
         for other in neighbours:
             planes.join(switch, other)
@@ -84,71 +85,6 @@ def _planes(network: Network, islands: Iterable[_Unit]) -> Iterator[str]:
                 on.add(frozenset(map(planes.of, unit.switches)))
         if len(on) > 1:
             yield f"below {network.label[_first(island)]} not all leaf domains hang on the same planes: some nodes may not reach each other"
-
-
-def rail_of_leaf(network: Network) -> Mapping[str, int]:
-    """Leaf (id) → its rail, a logical index from 0: the place of most of its nodes' adapters among the adapters of their node.
-
-    An adapter of another place on it is cabled to a wrong leaf, or its node lacks one.
-    """
-    places: dict[str, Counter[int]] = defaultdict(Counter)
-    for host, links in network.leaf_links.items():
-        order = {hca.id: place for place, hca in enumerate(network.hosts[host])}
-        for leaf, link in links:
-            places[leaf][order[link.other(leaf)]] += 1
-    return {leaf: max(sorted(counted), key=counted.__getitem__) for leaf, counted in places.items()}
-
-
-def _domains(network: Network) -> tuple[dict[str, str], list[list[str]]]:
-    """(node → the first leaf of its domain, or the switch above the leaves that it hangs on; the leaves of each domain, rail by rail).
-
-    A node with cables into several domains is of the one that has most of them.
-
-    Two leaves are of one domain when more than half of the nodes of the larger are on both: one cable in a wrong place changes nothing.
-    """
-    hung = {host: list(dict.fromkeys(switch for switch, _ in links)) for host, links in network.leaf_links.items() if links}
-    on = Counter(switch for switches in hung.values() for switch in switches)
-    above = {switch for switch in on if _stands_above(switch, on, network.switch_neighbours[switch])}
-    both: Counter[tuple[str, str]] = Counter()
-    for switches in hung.values():
-        both.update(combinations(sorted(set(switches) - above), 2))
-    groups = _Groups(switch for switch in on if switch not in above)
-    for (one, two), count in both.items():
-        if 2 * count > max(on[one], on[two]):
-            groups.join(one, two)
-    rails, label = rail_of_leaf(network), network.label
-    found: dict[str, list[str]] = defaultdict(list)
-    for leaf in sorted((leaf for leaf in on if leaf not in above), key=lambda leaf: (rails[leaf], natural_key(label[leaf]))):
-        found[groups.of(leaf)].append(leaf)
-    domains = sorted(found.values(), key=lambda leaves: natural_key(label[leaves[0]]))
-    domain_of = {leaf: leaves[0] for leaves in domains for leaf in leaves}
-    home = {}
-    for host, switches in hung.items():
-        votes = Counter(domain_of[switch] for switch in switches if switch in domain_of)
-        home[host] = max(votes, key=votes.__getitem__) if votes else switches[0]
-    return home, domains
-
-
-def _stands_above(switch: str, on: Mapping[str, int], neighbours: Mapping[str, int]) -> bool:
-    """True for a switch with a few hosts (a fabric manager, a gateway) most of whose neighbours are leaves full of them."""
-    fuller = sum(on.get(other, 0) > 2 * on[switch] for other in neighbours)
-    return len(neighbours) > 1 and 2 * fuller > len(neighbours)
-
-
-class _Groups:
-    """Names that are joined to groups; `of` names a group by one of its members."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self._parent = {name: name for name in names}
-
-    def of(self, name: str) -> str:
-        while self._parent[name] != name:
-            self._parent[name] = self._parent[self._parent[name]]
-            name = self._parent[name]
-        return name
-
-    def join(self, one: str, two: str) -> None:
-        self._parent[self.of(two)] = self.of(one)
 
 
 class _Spread:
@@ -180,7 +116,7 @@ class _Spread:
         return self._join_above(joining) if joining else self._join_beside()
 
     def _join_above(self, joining: Mapping[str, list[int]]) -> bool:
-        groups = _Groups(map(str, range(len(self.units))))
+        groups = Groups(map(str, range(len(self.units))))
         for units in joining.values():
             for number in units[1:]:
                 groups.join(str(units[0]), str(number))
@@ -196,7 +132,7 @@ class _Spread:
         below = sum(count for other, count in cables.items() if other in self._unit_of)
         return 3 * below >= sum(cables.values())
 
-    def _note_gaps(self, joining: Mapping[str, list[int]], groups: _Groups) -> None:
+    def _note_gaps(self, joining: Mapping[str, list[int]], groups: Groups) -> None:
         """Say it where two units of one group share no switch: their nodes are farther from each other than the tree can say."""
         shared: dict[int, int] = defaultdict(int)
         for bit, units in enumerate(joining.values()):
@@ -214,7 +150,7 @@ class _Spread:
         return self.network.label[_first(self.units[int(group)])]
 
     def _join_beside(self) -> bool:
-        groups = _Groups(map(str, range(len(self.units))))
+        groups = Groups(map(str, range(len(self.units))))
         linked: set[tuple[int, int]] = set()
         for switch, number in self._unit_of.items():
             linked.update((number, self._unit_of[other]) for other in self._beside[switch] if self._unit_of.get(other, number) > number)
@@ -229,7 +165,7 @@ class _Spread:
         self._regroup(groups, {name: _Unit([], virtual=True) for name, size in sizes.items() if size > 1})
         return bool(linked)
 
-    def _regroup(self, groups: _Groups, above: Mapping[str, _Unit]) -> None:
+    def _regroup(self, groups: Groups, above: Mapping[str, _Unit]) -> None:
         for number, unit in enumerate(self.units):
             if (parent := above.get(groups.of(str(number)))) is not None:
                 parent.below.append(unit)

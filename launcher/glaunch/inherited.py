@@ -4,13 +4,15 @@ sbatch reads SBATCH_*, and a variable beats a line of the script. So glaunch rea
 an environment without them. srun reads SLURM_* in the job; those that glaunch's own steps decide do not travel.
 """
 
+import re
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
 from glaunch.errors import UsageError
 from glaunch.request import EXPORT_HINT, Request, apart, asks, with_option
-from glaunch.secret import shown_list
+from glaunch.secret import is_secret, shown_list
 
 _ASKED = MappingProxyType(
     {
@@ -120,6 +122,31 @@ def _all_there(request: Request, environ: Mapping[str, str]) -> None:
     for name in (request.export or "").split(","):
         if name and name not in {"ALL", "NONE"} and name not in own and name not in environ:
             raise UsageError(f"--export: there is no {name} in your environment", hint=EXPORT_HINT)
+
+
+FUNCTIONS = "gl_functions"
+"""The variable in which exported functions of bash travel (`with_functions`); node/task.sh makes them what they were."""
+_FUNCTIONS_MAX = 64 * 1024
+"""Linux takes 128 KiB in one variable."""
+_OF_SH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def with_functions(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with all that a shell such as dash does not hand on (exported functions of bash, `a.b`) once more, in one variable.
+
+    The job's script and the shells on its nodes are `sh`, and a program that calls an exported `module` would miss it. Secrets do not go
+    this way, since the words of a command can be seen; nor does what is too large, or would be taken for an option.
+    """
+    own = {name: value for name, value in environ.items() if name != FUNCTIONS}
+    words, room = [], _FUNCTIONS_MAX
+    for name, value in own.items():
+        if _OF_SH.fullmatch(name) or is_secret(name) or not name or name.startswith("-"):
+            continue
+        word = shlex.quote(f"{name}={value}")
+        if len(word.encode(errors="surrogateescape")) < room:
+            room -= len(word.encode(errors="surrogateescape")) + 1
+            words.append(word)
+    return {**own, FUNCTIONS: " ".join(words)} if words else own
 
 
 def around_a_new_job(environ: Mapping[str, str], keep: Collection[str]) -> dict[str, str]:

@@ -57,6 +57,11 @@ class Job:
         return self.reason == "JobLaunchFailure" or (self.exit_code, self.exit_signal) in (LAUNCH_FAILURE, UNSEEN)
 
     @property
+    def code(self) -> int:
+        """The exit code that Slurm gives it, as a shell would tell it."""
+        return self.exit_code or (128 + self.exit_signal if self.exit_signal else 0)
+
+    @property
     def over(self) -> bool:
         """True when the job will do nothing more."""
         return self.state in OVER

@@ -19,10 +19,12 @@ from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.history import History
 from glaunch.hostlist import expand
+from glaunch.job import Job
 from glaunch.pipeline import World, decide_on, script_of, see
 from glaunch.plan import Option, Plan
-from glaunch.recover import IN_FLIGHT_S, catch_up
+from glaunch.recover import IN_FLIGHT_S, catch_up, id_in, runs_script
 from glaunch.report.documents import plan_document
 from glaunch.report.summary import summary
 from glaunch.request import Request
@@ -202,12 +204,38 @@ def _submit(world: World, plan: Plan, folder: Path, hidden: Mapping[str, str]) -
         history.note(plan.submission_id, time.time(), state="refused", pin="none", detail=refusal.message)
         raise
     history.note(plan.submission_id, time.time(), state="submitted", job_id=job_id)
+    # What the site makes of the first part it makes of all
+    job_id, job = (job_id, None) if plan.part else _read_back(slurm, history, plan, job_id)
     tasks = f" (tasks {plan.tasks_of_part})" if plan.parts else ""
     on = f" on {world.slurm.cluster}" if world.slurm.cluster else ""
     talk(f"job {job_id} submitted{tasks}{on}; its folder: {folder}")
-    if not plan.part:  # what the site makes of the first it makes of all
-        _read_back(slurm, plan, job_id)
+    if job is not None:
+        _tell_changes(plan, job)
     return job_id, bool(options and plan.listed)
+
+
+def _read_back(slurm: SlurmCommands, history: History, plan: Plan, printed: str) -> tuple[str, Job | None]:
+    """(the id of the job that runs this plan's script, that job where it was seen). A site's banner may have numbers of its own.
+
+    Raises ControllerSilent where the id is another job's and Slurm shows no right one: the next command looks for it again.
+    """
+    script = f"{plan.folder}/job.sbatch"
+    try:
+        job = slurm.job(printed)
+        if job is not None and runs_script(job, script):
+            return printed, job
+        job_id = id_in(slurm.own_jobs(), script)
+    except SlurmError as error:
+        talk(f"the job could not be read back: {error.message}")
+        return printed, None
+    if not job_id and not (job and job.script):
+        return printed, job
+    history.note(plan.submission_id, time.time(), state="submitted" if job_id else "intent", job_id=job_id)
+    another = f"sbatch's answer names job {printed}, which is another one"
+    if not job_id:
+        raise ControllerSilent(f"{another}, and Slurm shows none that runs {script}", hint="to find out: glaunch status")
+    talk(f"{another}; this is {job_id}")
+    return job_id, None
 
 
 def _words(arguments: tuple[Option, ...], folder: Path) -> tuple[str, ...]:
@@ -244,15 +272,8 @@ def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: 
     return answer.job_id
 
 
-def _read_back(slurm: SlurmCommands, plan: Plan, job_id: str) -> None:
+def _tell_changes(plan: Plan, job: Job) -> None:
     """A site's job_submit plugin may have changed the job: a difference is told, not fought."""
-    try:
-        job = slurm.job(job_id)
-    except SlurmError as error:
-        talk(f"the job could not be read back: {error.message}")
-        return
-    if job is None:
-        return
     if job.partition and job.partition != plan.partition:
         talk(f"the site changed the partition: {plan.partition} → {job.partition}")
     limit_s = plan.time_limit_s

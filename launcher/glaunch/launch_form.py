@@ -4,7 +4,7 @@ import re
 
 from glaunch.container import container_of
 from glaunch.errors import ConfigError, UsageError
-from glaunch.placement.layout import RankLayout
+from glaunch.placement.layout import RankLayout, as_asked
 from glaunch.plan import Launch
 from glaunch.request import Caller, Request
 from glaunch.settings import Settings
@@ -30,11 +30,11 @@ def launch_of(request: Request, settings: Settings, caller: Caller, layout: Rank
         )
     if form == "mpi" and not re.fullmatch(r"[a-z][a-z0-9_]*", mpi):
         raise UsageError(f"{settings.where('launch.mpi')}: {mpi!r} is no type of srun --mpi", hint="srun --mpi=list shows them")
-    if form == "accelerate" and layout.last_node_tasks != layout.tasks_per_node:
-        fewer, nodes = layout.tasks_per_node * (layout.nodes - 1), layout.nodes
+    if form == "accelerate" and layout.nodes > 1 and layout.last_node_tasks != layout.tasks_per_node:
+        fewer, full = (as_asked(request, layout, nodes) for nodes in (layout.nodes - 1, layout.nodes))
         raise UsageError(
-            f"accelerate puts as many ranks on every node, and {layout.tasks} are not {nodes} × {layout.tasks_per_node}",
-            hint=f"-n {fewer} or -n {layout.tasks_per_node * nodes}, or --launcher torchrun",
+            f"accelerate puts as many ranks on every node, and {layout.tasks} are not {layout.nodes} × {layout.tasks_per_node}",
+            hint=f"{fewer} or {full}, or --launcher torchrun",
         )
     starter: tuple[str, ...] = ()
     if form in _MODULES:

@@ -30,7 +30,7 @@ from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology
 from glaunch.placement.cost import cost_of
 from glaunch.plan import Later, Plan, SlurmChoice
-from glaunch.request import Request
+from glaunch.request import Caller, Request
 from glaunch.rule import Rule
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
@@ -39,6 +39,7 @@ from glaunch.units import MIB
 from glaunch.withheld import without_secrets
 
 if TYPE_CHECKING:
+    from glaunch.gateways.capture import Asker
     from glaunch.report.contact import Contact
     from glaunch.script import Script
 
@@ -59,6 +60,8 @@ class World:
     kept: Kept | None
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
+    asker: "Asker | None" = None
+    """Who the capture's answers were given to: a plan from it is made for them."""
     gateway_why: str = ""
     """Why Slurm is asked this way (pyslurm, its commands, a capture)."""
 
@@ -91,10 +94,11 @@ def open_world(snapshot: str | None = None, options: Options | None = None, clus
         for note in chosen.notes:
             talk(note)
         return World(chosen.gateway, settings, load_rules(), load_model(), history, chosen.kept, gateway_why=chosen.why)
-    from glaunch.gateways.capture import replay, taken_at_s
+    from glaunch.gateways.capture import asker_of, replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), load_model(), history, None, taken_at_s(Path(snapshot)), f"a capture: {snapshot}")
+    at_s, why = taken_at_s(Path(snapshot)), f"a capture: {snapshot}"
+    return World(slurm, settings, load_rules(), load_model(), history, None, at_s, asker_of(Path(snapshot)), why)
 
 
 def see(world: World, request: Request | None = None, *, max_age_s: float) -> tuple[Cluster, Fabric]:
@@ -147,8 +151,13 @@ def _topology_name(world: World, request: Request | None, cluster: Cluster) -> s
     if request is None or not any(partition.topology for partition in cluster.partitions):
         return ""
     asked = with_inherited(request, os.environ)
-    caller = caller_of(asked, world.settings, os.environ, must_exist=not world.captured)
-    return partition_of(asked, world.settings, cluster, caller).topology
+    return partition_of(asked, world.settings, cluster, _caller(world, asked)).topology
+
+
+def _caller(world: World, request: Request) -> Caller:
+    """Who asks; from a capture, the user whose answers it holds."""
+    caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
+    return caller if world.asker is None else replace(caller, user=world.asker.user, groups=world.asker.groups)
 
 
 def contact(world: World) -> "Contact":
@@ -211,7 +220,7 @@ def _slurm_choice(world: World, decided: Plan, cluster: Cluster, fabric: Fabric)
     if isinstance(answer, str):
         return SlurmChoice((), None, None, answer)
     nodes, starts_s = answer
-    weights = dict(zip(cluster.nodes.names, map(int, cluster.nodes.weights), strict=True))
+    weights = dict(zip(cluster.nodes.names, cluster.nodes.weights.tolist(), strict=True))
     return SlurmChoice(nodes, cost_of(fabric, nodes, weights, decided.groups), starts_s, "")
 
 
@@ -224,7 +233,7 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
     request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
-    callers = [caller_of(one, world.settings, os.environ, must_exist=not world.captured) for one in (request, *request.components)]
+    callers = [_caller(world, one) for one in (request, *request.components)]
     caller = callers[0]
     submission_id = os.urandom(4).hex()
 
@@ -243,12 +252,12 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     )
     anew = False
     while True:
-        seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
+        seen = with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
             programs = [one.program for one in callers[1:]]
             return without_secrets(decide_all(request, caller, replace(ground, cluster=seen), programs=programs))
         except NeverFits:
-            if anew or seen.accounting is None:
+            if anew or world.captured or seen.accounting is None:
                 raise
             anew = True  # nobody is refused by a limit that was kept, and may have changed since
 

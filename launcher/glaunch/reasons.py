@@ -1,6 +1,6 @@
 """Slurm's states and reasons in plain words."""
 
-from glaunch.job import FORGOTTEN, UNTOLD, Job
+from glaunch.job import UNTOLD, Job
 from glaunch.units import format_span
 
 REASONS = {
@@ -67,8 +67,8 @@ UNFORESEEN_S = 300 * 86400
 
 
 def ended(code: int | None, job: Job | None) -> str:
-    """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown)."""
-    if job is not None and (code is None or job.state not in {"COMPLETED", "FAILED", FORGOTTEN, UNTOLD}):
+    """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown, or Slurm behind)."""
+    if job is not None and (code is None or (job.over and job.state not in {"COMPLETED", "FAILED"})):
         return in_words(job)
     if code is None:
         return "over; Slurm has forgotten how"

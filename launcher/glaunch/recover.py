@@ -45,7 +45,7 @@ def _find_ids(slurm: SlurmCommands, history: History, now_s: float, older_than_s
         if not job_id:
             theirs = slurm.on(submission.cluster)
             queue = queues[submission.cluster] = queues.get(submission.cluster) or theirs.own_jobs()
-            job_id = _id_in(queue, submission.script) or _id_accounted(theirs, submission, now_s)
+            job_id = id_in(queue, submission.script) or _id_accounted(theirs, submission, now_s)
         if job_id:
             history.note(submission.id, now_s, state="submitted", job_id=job_id)
             talk(f"{submission.name} was submitted as job {job_id}")
@@ -82,10 +82,15 @@ def _id_on_disk(folder: Path) -> str:
     return next((match[1] for match in logs if match), "")
 
 
-def _id_in(jobs: Sequence[Job], script: str) -> str:
+def id_in(jobs: Sequence[Job], script: str) -> str:
     """The id of the job whose script (path, then arguments) begins with this path; of an array the array's own."""
-    found = next((job for job in jobs if job.script == script or job.script.startswith(script + " ")), None)
+    found = next((job for job in jobs if runs_script(job, script)), None)
     return found.whole_id if found else ""
+
+
+def runs_script(job: Job, script: str) -> bool:
+    """Whether it is the job of this script (path, then arguments)."""
+    return job.script == script or job.script.startswith(script + " ")
 
 
 def _id_accounted(slurm: SlurmCommands, submission: Submission, now_s: float) -> str:

@@ -9,7 +9,7 @@ from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.placement.eligible import Eligible
-from glaunch.placement.layout import RankLayout
+from glaunch.placement.layout import RankLayout, as_asked
 from glaunch.placement.placement import Placement
 from glaunch.request import Request
 from glaunch.settings import Settings
@@ -183,7 +183,7 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidde
             some = f"{free} nodes are free now, but not {layout.nodes} that lie together"
         notes.append(f"{some}: submitted all the same, it starts when Slurm finds the rest")
         if free and free < layout.nodes:
-            notes.append(f"what would start sooner: -n {free * layout.tasks_per_node} ({free} nodes)")
+            notes.append(f"what would start sooner: {as_asked(request, layout, free, counted=True)}")
         if fit.soonest_limit_s:
             notes.append(f"what would start sooner: -t {format_time(fit.soonest_limit_s)}, which ends before a reservation begins")
     startable = set(fit.startable) & set(placement.nodes if placement else ())

@@ -1,6 +1,6 @@
 """A request as options of sbatch: which go into the script, and which beside it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from glaunch import __version__
 from glaunch.placement.layout import RankLayout
@@ -39,21 +39,7 @@ def directives(
         Option("ntasks", str(layout.tasks), "" if request.tasks else f"{layout.nodes} nodes of {each} ranks"),
         Option("ntasks-per-node", str(each), "" if request.tasks_per_node else "one rank per GPU"),
     ]
-    gres = [value for name, value in request.sbatch if name == "gres" and value]
-    if layout.gpus_per_node:
-        kind = f"{layout.gpu_type}:" if layout.gpu_type else ""
-        gres.insert(0, f"gpu:{kind}{layout.gpus_per_node}")
-    if gres:
-        why = origins.get("gpus-per-node", "" if request.gpus_per_node or not layout.gpus_per_node else "a GPU for each rank")
-        options.append(Option("gres", ",".join(gres), why))
-    if request.cpus_per_task:
-        options.append(Option("cpus-per-task", str(request.cpus_per_task), origins.get("cpus-per-task", "")))
-    elif cpus_per_task:
-        options.append(Option("cpus-per-task", str(cpus_per_task), "each GPU's share of the node's cores"))
-    if request.mem:
-        options.append(Option("mem", request.mem, origins.get("mem", "")))
-    elif memory_mib:
-        options.append(Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory"))
+    options += _of_a_node(request, origins, layout, cpus_per_task, memory_mib)
     if request.wait_for_leaves:
         options.append(Option("switches", request.wait_for_leaves))
     if segment is not None:
@@ -75,6 +61,27 @@ def directives(
         Option("open-mode", "append", "a requeued job must not wipe what it said before"),
     ]
     return tuple(options)
+
+
+def _of_a_node(
+    request: Request, origins: Mapping[str, str], layout: RankLayout, cpus_per_task: int | None, memory_mib: int
+) -> Iterator[Option]:
+    """GPUs and other generic resources, cores and memory."""
+    gres = [value for name, value in request.sbatch if name == "gres" and value]
+    if layout.gpus_per_node:
+        kind = f"{layout.gpu_type}:" if layout.gpu_type else ""
+        gres.insert(0, f"gpu:{kind}{layout.gpus_per_node}")
+    if gres:
+        why = origins.get("gpus-per-node", "" if request.gpus_per_node or not layout.gpus_per_node else "a GPU for each rank")
+        yield Option("gres", ",".join(gres), why)
+    if request.cpus_per_task:
+        yield Option("cpus-per-task", str(request.cpus_per_task), origins.get("cpus-per-task", ""))
+    elif cpus_per_task:
+        yield Option("cpus-per-task", str(cpus_per_task), "each GPU's share of the node's cores")
+    if request.mem:
+        yield Option("mem", request.mem, origins.get("mem", ""))
+    elif memory_mib:
+        yield Option("mem", f"{memory_mib}M", "each GPU's share of the node's memory")
 
 
 def of_component(options: tuple[Option, ...]) -> tuple[Option, ...]:

@@ -53,11 +53,8 @@ listen() {
         { print ($0 "\n"); fflush() }
         /Root Cause/ { code = "" }
         code == "" && match($0, /exitcode *: *-?[0-9]+/) { code = substr($0, RSTART, RLENGTH); sub(/.*: */, "", code) }
-        tolower($0) ~ /address already in use|eaddrinuse/ { taken = 1 }
-        END {
-            if (code != "") print ((code < 0 ? 128 - code : code) "\n") >(notes "/code")
-            if (taken) print "" >(notes "/taken")
-        }
+        tolower($0) ~ /in ?use/ { print ($0 "\n") >(notes "/in-use") }
+        END { if (code != "") print ((code < 0 ? 128 - code : code) "\n") >(notes "/code") }
     ' <"$gl_agent_dir/said"
     rm -f "$gl_agent_dir/said"
 }
@@ -108,8 +105,10 @@ done
 # The shape of this node, and of all
 gl_nodes=$(($(wc -l <"$gl_attempt/ordered")))
 gl_tasks=$(($(wc -l <"$gl_attempt/hosts")))
-gl_node_rank=$(awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered")
-gl_local_size=$(awk -v host="$gl_host" '$1 == host { n++ } END { print n + 0 }' "$gl_attempt/hosts")
+# shellcheck source=/dev/null
+. "$gl_folder/node/in-order.sh"
+gl_node_rank=$(node_rank)
+gl_local_size=$(node_size)
 
 # shellcheck source=/dev/null
 . "$gl_folder/node/form.sh"
@@ -119,7 +118,9 @@ cd "${gl_work_dir:-.}" || exit 72
 # shellcheck source=/dev/null
 . "$gl_folder/starter.sh"
 form_agent "$@"
-if [ -e "$gl_agent_dir/taken" ] && [ "$gl_node_rank" = 0 ]; then : >"$gl_attempt/port-taken"; fi
+if [ "$gl_node_rank" = 0 ] && [ -e "$gl_agent_dir/in-use" ] && sh "$gl_folder/node/taken.sh" "$MASTER_PORT" <"$gl_agent_dir/in-use"; then
+    : >"$gl_attempt/port-taken"
+fi
 # The first that fails by itself: making a link is atomic, and carries its content
 [ "$gl_code" -eq 0 ] || [ -n "$gl_told" ] || ln -s "$gl_code" "$gl_attempt/failed" 2>/dev/null
 rm -rf "$gl_agent_dir"

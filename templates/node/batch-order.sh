@@ -7,19 +7,24 @@ order_ranks() {
     [ "$gl_order" = planned ] || slurm_order
 }
 
-# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master.
 slurm_order() {
     nodes_as_granted
     name_nodes
+    if ask_order; then
+        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
+        spread_ranks
+    fi
+}
+
+# Where Slurm puts the ranks by itself: by node name, from 26.05 on along its topology. A step shows it, since rank 0's host is the master:
+# ATTEMPT/ordered.part, one node a line.
+ask_order() {
     # shellcheck disable=SC2016 # for the shell over there
     each 60 sh -c 'echo "$SLURM_PROCID $SLURMD_NODENAME"' 2>/dev/null | sort -n | awk '{ print $2 }' >"$gl_attempt/ordered.part"
     # less of them: a node does not answer, and the next step says which
-    if [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -eq "$gl_nodes" ]; then
-        mv "$gl_attempt/ordered.part" "$gl_attempt/ordered"
-        spread_ranks
-    else
-        rm -f "$gl_attempt/ordered.part"
-    fi
+    [ "$(($(wc -l <"$gl_attempt/ordered.part")))" -ne "$gl_nodes" ] || return 0
+    rm -f "$gl_attempt/ordered.part"
+    return 1
 }
 
 # Writes ATTEMPT/granted, and ATTEMPT/ordered where the plan's order holds ($gl_order). $gl_among names the nodes where the allocation has more of them than the run.

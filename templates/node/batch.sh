@@ -21,7 +21,10 @@ some() { # COUNT ONE MORE
     if [ "$1" -eq 1 ]; then printf '1 %s' "$2"; else printf '%d %s' "$1" "$3"; fi
 }
 
-# The launch form: how the ranks are started, and what each node then does
+# The launch form: how the ranks are started, and what each node then does. Of one whose starter may end before what it has started,
+# form_before makes the means by which form_over knows the end of that.
+form_before() { :; }
+form_over() { :; }
 # shellcheck source=/dev/null
 . "$gl_folder/node/form.sh"
 # The steps of one kind each: modules, the order and whether it is a good set, the container
@@ -58,6 +61,12 @@ each() { # SECONDS COMMAND…
         exec timeout -k 2 "$gl_limit" srun --export=ALL --overlap --ntasks="$gl_nodes" --cpus-per-task=1 --mem=0 ${gl_gres:+"$gl_gres"} \
             --mpi=none --input=none "$@"
     )
+}
+
+# The next line of setup, from stdin: in $gl_line, and in a file while it runs.
+gl_next_line() {
+    IFS= read -r gl_line
+    printf '%s\n' "$gl_line" >|"$gl_attempt/setup" || :
 }
 
 # ATTEMPT = FOLDER/JOB.TASK.RESTART; a second run inside one allocation gets -2, -3, …
@@ -166,6 +175,7 @@ agents_step() { # [OPTION…] COMMAND…: one task a node, which starts the rank
 }
 
 start() {
+    form_before
     (
         trap - EXIT
         form_start
@@ -200,6 +210,7 @@ run_ranks() {
         done
         for gl_process in $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
         gl_main='' gl_watcher='' gl_ender=''
+        form_over
         # srun ends with the highest code of all agents; that of the one which failed first is the cause
         if [ "$gl_code" -ne 0 ] && [ -z "$gl_told" ] && [ -h "$gl_attempt/failed" ]; then gl_code=$(readlink "$gl_attempt/failed"); fi
         # Ended by TERM: at scancel and at the time limit this shell is told too, sometimes a moment later than the ranks
@@ -236,6 +247,7 @@ finish() {
     fi
     for gl_process in $gl_timer $gl_watcher $gl_ender; do kill "$gl_process" 2>/dev/null; done
     [ -z "$gl_timer" ] || wait "$gl_timer" # it may be gathering right now
+    form_over
     sh "$gl_folder/node/ranks.sh" "$gl_attempt" "${gl_speak:-$gl_tasks}" # it may end before that is known
     if [ -n "$gl_started_s" ] && ! gather last; then
         # After scancel and at the time limit Slurm starts no more steps; what is left is the host of this shell

@@ -38,7 +38,12 @@ order_one() {
     [ "$gl_order" = planned ] || exit 4
 }
 
-all_together() {
+put_together() {
+    rm -f "$gl_attempt/granted" "$gl_attempt/ordered" "$gl_attempt/hosts"
+    in_components add_one || exit 1
+}
+
+add_one() {
     for gl_name in granted ordered hosts; do
         cat "$gl_attempt/$gl_name" >>"${gl_attempt%/*}/$gl_name" || stop "cannot write in $gl_attempt"
     done
@@ -49,7 +54,7 @@ order_ranks() {
         stop "this job has $gl_components components, and the allocation has ${SLURM_HET_SIZE:-1}: submit the script with sbatch" 2
     in_components order_one
     case $? in
-    0) in_components all_together || exit 1 ;;
+    0) put_together ;;
     4) slurm_order ;;
     *) exit 1 ;;
     esac
@@ -58,9 +63,14 @@ order_ranks() {
 
 slurm_order() { # for all, so that one step can start them
     gl_order=slurm
-    rm -f "$gl_attempt/granted" "$gl_attempt/ordered" "$gl_attempt/hosts"
     in_components granted_one || exit 1
-    in_components all_together || exit 1
+    put_together
+    count_all
+    if ask_order; then
+        in_components order_shown || exit 1
+        rm -f "$gl_attempt/ordered.part"
+        put_together
+    fi
 }
 
 granted_one() {
@@ -68,6 +78,12 @@ granted_one() {
     scontrol show hostnames "$gl_nodelist" >"$gl_attempt/granted" || stop "Slurm does not name the nodes of this job"
     gl_granted=$(($(wc -l <"$gl_attempt/granted")))
     nodes_as_granted
+}
+
+order_shown() { # of what the step has shown, this component's nodes
+    awk 'NR == FNR { own[$1]; next } $1 in own' "$gl_attempt/granted" "${gl_attempt%/*}/ordered.part" >"$gl_attempt/ordered" ||
+        stop "cannot write in $gl_attempt"
+    spread_ranks
 }
 
 count_all() {
@@ -94,6 +110,15 @@ gl_each_component='
     done
     shift "$gl_words"'
 
+# What the job says of each component's ranks a node: 22.05 would warn of a step that has other ones.
+forget_per_node() {
+    gl_component=0
+    while [ "$gl_component" -lt "$gl_components" ]; do
+        unset "SLURM_NTASKS_PER_NODE_HET_GROUP_$gl_component" "SLURM_NTASKS_PER_NODE_PACK_GROUP_$gl_component"
+        gl_component=$((gl_component + 1))
+    done
+}
+
 each_own() { # COMPONENT
     shape "$1"
     gl_options="--ntasks=$gl_nodes --nodelist=./component.$1/ordered --distribution"
@@ -116,6 +141,7 @@ each() { # SECONDS COMMAND…
             exec timeout -k 2 "$gl_limit" srun --export=ALL --nodes=1 --ntasks=1 --nodelist="$gl_among" "$@"
         fi
         eval "$gl_each_component"
+        forget_per_node
         exec timeout -k 2 "$gl_limit" srun "$@"
     )
 }
@@ -137,5 +163,6 @@ ranks_step() { # [OPTION…] COMMAND…: one task a rank, in one step over all c
     set -- --label --open-mode=append --output=out/%N.log ${SLURM_STEP_ID:+--overlap} "$@"
     cd "$gl_attempt" || exit 1
     eval "$gl_each_component"
+    forget_per_node
     exec srun "$@"
 }

@@ -45,7 +45,34 @@ form_start() {
 $(uniq -c "$gl_attempt/hosts")
 LINES
     cd "$gl_attempt" || exit 1
-    exec mpirun "$@" >>"out/$gl_first.log" 2>&1
+    if [ -n "$gl_helpers" ]; then
+        exec 9<>"$gl_helpers"
+        exec 8<"$gl_helpers"
+        # Not a child of mpirun's, and no signal of Slurm's is to reach it
+        # shellcheck disable=SC2016 # $1 is for the shell within
+        (sh -c 'trap "" HUP INT QUIT TERM USR1 USR2 ALRM; cat >/dev/null; rm -f "$1"' sh "$gl_helpers" <&8 8<&- 9>&- &)
+    fi
+    exec mpirun "$@" >>"out/$gl_first.log" 2>&1 8<&-
+}
+
+# Told twice to end, by Slurm and by this script, mpirun ends at once, and leaves its helpers and the ranks to the srun that it started them
+# with. That holds on to this pipe as well, whose reader removes it at the end: so the ranks' last words stand before the job's end does.
+gl_helpers=
+form_before() {
+    [ "$gl_mpi" = mpirun ] || return 0
+    gl_helpers=$(mktemp -d "${TMPDIR:-/tmp}/glaunch-mpirun.XXXXXXXX")/pipe
+    mkfifo -m 600 "$gl_helpers" || gl_helpers=
+}
+
+form_over() {
+    [ -n "$gl_helpers" ] || return 0
+    gl_tries=0
+    while [ -e "$gl_helpers" ] && [ "$gl_tries" -lt 100 ]; do
+        sleep 0.1
+        gl_tries=$((gl_tries + 1))
+    done
+    rm -rf "${gl_helpers%/*}"
+    gl_helpers=
 }
 
 form_needs() {

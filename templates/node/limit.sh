@@ -13,7 +13,7 @@ left() { # seconds until the time limit, of several components the first; the li
 }
 
 sleeper=
-trap '[ -z "$sleeper" ] || kill "$sleeper"; exit 1' TERM
+trap '[ -z "$sleeper" ] || kill "$sleeper" 2>/dev/null; exit 1' TERM
 rest=$(left) || exit 1
 [ "$before" -le $((rest / 4)) ] || before=$((rest / 4))
 while [ "$rest" -gt "$before" ]; do

@@ -7,15 +7,19 @@
 gl_attempt=$1 gl_folder=$2 gl_host=${SLURMD_NODENAME:-$(uname -n)}
 [ -z "${gl_enter-}" ] || exec sh "$gl_folder/node/container.sh" enter "$gl_attempt" "$gl_folder" task.sh # comes back inside
 
-# For forms: this node's place in the ranks' order. SLURM_NODEID counts nodes by name, so it is the line in the order that counts.
-node_rank() { awk -v host="$gl_host" '$1 == host { print NR - 1; exit }' "$gl_attempt/ordered"; }
+# For forms too: node_rank, node_size
+# shellcheck source=/dev/null
+. "$gl_folder/node/in-order.sh"
 
 # For forms whose ranks are srun's own tasks.
 slurm_rank() {
     RANK=$SLURM_PROCID WORLD_SIZE=${SLURM_STEP_NUM_TASKS:-$SLURM_NTASKS} LOCAL_RANK=$SLURM_LOCALID NODE_RANK=$(node_rank)
     if [ -n "${GLAUNCH_COMPONENT-}" ]; then
         # Slurm numbers the nodes component by component, and lists their ranks by the nodes' names (seen on 24.11)
-        LOCAL_WORLD_SIZE=$(awk -v host="$gl_host" '$1 == host { n++ } END { print n + 0 }' "$gl_attempt/hosts")
+        LOCAL_WORLD_SIZE=$(node_size)
+        # What srun says here may be another component's (seen on 22.05, 24.11 and 26.05); the job's own word is right
+        eval "gl_cpus=\${SLURM_CPUS_PER_TASK_HET_GROUP_$GLAUNCH_COMPONENT-}"
+        if [ -n "$gl_cpus" ]; then export SLURM_CPUS_PER_TASK="$gl_cpus"; else unset SLURM_CPUS_PER_TASK; fi
     else
         LOCAL_WORLD_SIZE=$(ranks_here)
     fi
@@ -54,8 +58,10 @@ if [ -n "${gl_label-}" ]; then
     fi
     if mkfifo -m 600 "$gl_pipe"; then
         # Not a child: the program waits for its own children only. It holds on to the output that the starter gave this rank, and a starter
-        # waits for the end of that: so no last word is lost.
-        (sh "$gl_folder/node/label.sh" "$gl_rank" "$gl_pipe" "$gl_attempt/out/$gl_host.log" &)
+        # waits for the end of that: so no last word is lost. In a process group of its own, where the system can do that: at a cancel
+        # mpirun's helper kills the rank's group as soon as the rank is gone, and what was still in the pipe went with it.
+        gl_apart=$(command -v setsid || :)
+        ($gl_apart sh "$gl_folder/node/label.sh" "$gl_rank" "$gl_pipe" "$gl_attempt/out/$gl_host.log" &)
         exec >"$gl_pipe" 2>&1
     fi
 fi
@@ -101,6 +107,15 @@ fi
 # shellcheck source=/dev/null
 . "$gl_folder/command${GLAUNCH_COMPONENT:+-$GLAUNCH_COMPONENT}.sh"
 cd "${gl_work_dir:-.}" || exit 72
+# Exported functions of bash, which none of the shells until here hands on; "env" would take a program with a "=" for one more
+if [ -n "${gl_functions-}" ]; then
+    gl_words=$gl_functions
+    unset gl_functions
+    case $1 in
+    *=*) ;;
+    *) ! command -v env >/dev/null || eval "set -- env $gl_words \"\$@\"" ;;
+    esac
+fi
 # Without such an "env" (coreutils before 8.31) they stay ignored until the program sets a handler
 if [ -n "${gl_reset-}" ] && env "$gl_reset" true 2>/dev/null; then exec env "$gl_reset" sh -c 'exec "$@"' sh "$@"; fi
 exec "$@"

@@ -1,7 +1,7 @@
 # watch.sh ATTEMPT TASKS HOST OFFSET                  did rank 0 fail to bind its port?   0: yes   1: no
 # watch.sh ATTEMPT TASKS HOST OFFSET MAIN SECONDS     the same, again and again for SECONDS
 #
-# Looks at what rank 0 wrote into ATTEMPT/out/HOST.log after OFFSET bytes; where an agent starts the ranks and holds the port for them, it
+# Looks at what rank 0 wrote into ATTEMPT/out/HOST.log after OFFSET bytes (its port: MASTER_PORT); where an agent starts the ranks and holds the port for them, it
 # leaves ATTEMPT/port-taken. The second form runs beside the ranks: it makes the rank map
 # as soon as all have spoken, and when rank 0 could not bind and is gone it ends srun (process MAIN), since all others would
 # wait for rank 0 for many minutes.
@@ -9,8 +9,8 @@ attempt=$1 tasks=$2 host=$3 offset=$4 main=${5-} seconds=${6-0}
 
 failed() { # only the first part: a program that fails so has not said much yet
     [ ! -e "$attempt/port-taken" ] || return 0
-    tail -c +$((offset + 1)) "$attempt/out/$host.log" 2>/dev/null | head -c 1000000 |
-        awk '/^ *0: / && tolower($0) ~ /address already in use|eaddrinuse/ { found = 1; exit } END { exit !found }'
+    tail -c +$((offset + 1)) "$attempt/out/$host.log" 2>/dev/null | head -c 1000000 | LC_ALL=C awk '/^ *0: /' |
+        sh "${0%/*}/taken.sh" "$MASTER_PORT"
 }
 
 gone() { # is rank 0's process over? Asked on its own host, and only after it said that it could not bind
@@ -36,7 +36,7 @@ while kill -0 "$main" 2>/dev/null && [ "$(date +%s)" -lt "$end" ]; do
         next=$(($(date +%s) + pause))
         pause=$((pause * 2))
     fi
-    if failed && gone; then
+    if failed && gone && failed; then # its last words may name another port
         kill -TERM "$main"
         exit 0
     fi

@@ -16,7 +16,8 @@ LAUNCHER = Path(__file__).resolve().parents[2] / "launcher"
 
 DUMP = """\
 import json, os, sys
-print(json.dumps({name: value for name, value in os.environ.items() if name.startswith(("V_", "A_", "HF_", "OWN_", "PYTHON"))}))
+SHOWN = ("V_", "A_", "HF_", "OWN_", "PYTHON", "BASH_FUNC_A_")
+print(json.dumps({name: value for name, value in os.environ.items() if name.startswith(SHOWN)}))
 """
 VALUES = {
     "V_SPACES": " a  b ",
@@ -43,10 +44,10 @@ def dumped(user: User, job_id: str) -> dict[str, str]:
 def test_values_arrive_byte_for_byte_from_the_line_and_from_the_callers_environment(ada: User) -> None:
     ada.write("dump.py", DUMP)
     typed = [word for name, value in VALUES.items() for word in ("--env", f"{name}={value}")]
-    around = {f"A_{name}": value for name, value in VALUES.items()}
+    around = {f"A_{name}": value for name, value in VALUES.items()} | {"A_.odd": "a 'b'\n", "BASH_FUNC_A_say%%": "() {  echo $1\n}"}
     done = ada.glaunch("-N", "1", "-n", "1", *typed, "dump.py", env=around)
     assert done.code == 0, done.stderr
-    assert {name: value for name, value in dumped(ada, job_id_of(done)).items() if name[:2] in {"V_", "A_"}} == {**VALUES, **around}
+    assert {name: value for name, value in dumped(ada, job_id_of(done)).items() if name[:2] in {"V_", "A_", "BA"}} == {**VALUES, **around}
 
 
 def test_a_secret_reaches_the_program_and_no_file(ada: User) -> None:
@@ -152,6 +153,21 @@ def test_lines_of_ones_own_are_bash_and_reach_every_rank(ada: User) -> None:
         done = ada.glaunch("-n", "2", "-N", "2", "--setup", line, "mytool")
         assert done.code == code, done.stderr
         assert f"in the line: {line}" in done.stderr + done.stdout
+
+
+def test_a_line_that_leaves_the_jobs_shell_is_told_though_slurm_calls_the_job_done(ada: User) -> None:
+    ada.write("leaves.sh", "exec true\n", 0o644)
+    done = ada.glaunch("-n", "2", "-N", "2", "--setup", "source leaves.sh", "hostname", env={"GLAUNCH_FOLLOW_POLL_S": "2"})
+    assert done.code == 1, done.stderr
+    job_id = job_id_of(done)
+    assert ada.job(job_id)["JobState"] == "COMPLETED"
+    assert f"job {job_id} ended in a line of setup, no rank was started: source leaves.sh" in done.stderr
+    assert "the job ended in a line of setup, and no rank was started: source leaves.sh" in done.stderr
+    assert "in the place of the job's own shell" not in done.stderr  # of a file nobody knows before
+    (attempt,) = ada.attempts(job_id)
+    assert (attempt.end, attempt.left_in) == (None, "source leaves.sh")
+    plan = ada.glaunch("plan", "-n", "2", "--setup", "exec scl enable x bash", "hostname")
+    assert "exec puts 'scl' in the place of the job's own shell" in " ".join(plan.stdout.split())
 
 
 def test_an_active_venv_goes_along_also_without_the_environment(ada: User) -> None:

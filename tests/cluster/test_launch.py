@@ -140,6 +140,9 @@ def test_inside_an_allocation_it_runs_there_and_submits_nothing(ada: User) -> No
     assert "rank 0 of 16 on n001" in done.stdout + done.stderr or "all 16 ranks ran" in done.stderr
     assert ada.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split().count("submitted") == 0
     assert "submitted" not in done.stderr
+    small = ada.run("salloc", "-N1", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-N", "2", timeout_s=60)
+    assert "16 ranks need 2 nodes, and this allocation has 1" in small.stderr
+    assert "  -N 1, or a larger allocation" in small.stderr, small.stderr
 
 
 def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come_home(ada: User) -> None:

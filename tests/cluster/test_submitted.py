@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
 
+from glaunch.attempt import AttemptFolder
 from glaunch.sandbox.box import Sandbox
 from glaunch.sandbox.fault import fault
 
@@ -41,7 +42,8 @@ return slurm.SUCCESS
 
 SERVER = """\
 #!/bin/sh
-echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2"
+cores=$SLURM_CPUS_PER_TASK
+echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2, cores $cores"
 echo "$RANK" >"$GLAUNCH_LOG_DIR/server-$RANK.log"
 [ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
 """
@@ -158,27 +160,56 @@ def test_of_an_array_whose_second_part_is_refused_it_is_told_what_is_there_and_w
     assert re.search(r"^- +refused \[3-5\] +never ran", told, re.M)
 
 
-def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(
-    sandboxes: Callable[..., Sandbox],
-) -> None:
-    # Backfill alone starts such jobs; here it comes often
-    ada = User(sandboxes("components", nodes=4, slurm_conf=("SchedulerParameters=bf_interval=1", "PartitionName=cpu Nodes=n[001-002]")))
-    ada.write("prog.sh", PROGRAM)
-    ada.write("server.sh", SERVER)
-    first = ("-N", "2", "--ntasks-per-node", "4", "-t", "5", "-w", "n003,n004", "--env", "FAIL=9", "--env", "CODE=7", "./prog.sh", "a b")
-    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
-    assert done.code == 7, done.stderr
-    assert "rank 9 on n001 exited with code 7" in done.stderr
-    assert "all 10 ranks ran where the plan's order puts them" in done.stderr
+@pytest.fixture
+def crossed(sandboxes: Callable[..., Sandbox], tmp_path_factory: pytest.TempPathFactory) -> User:
+    """ada where the nodes' names run across the leaves."""
+    file = tmp_path_factory.getbasetemp() / "crossed.conf"
+    file.write_text("SwitchName=leaf1 Nodes=n[001,004]\nSwitchName=leaf2 Nodes=n[002-003]\nSwitchName=spine Switches=leaf[1-2]\n")
+    # Backfill alone starts jobs of several components; here it comes often
+    lines = ("SchedulerParameters=bf_interval=1", "PartitionName=cpu Nodes=n[001-002]")
+    user = User(sandboxes("components", topology=file, slurm_conf=lines))
+    user.write("prog.sh", PROGRAM.replace("args: $*", "args: $*, cores $SLURM_CPUS_PER_TASK"))
+    user.write("server.sh", SERVER)
+    return user
+
+
+def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(crossed: User) -> None:
+    ada = crossed
+    first = ("-N", "3", "--ntasks-per-node", "2", "-t", "5", "-w", "n[002-004]", "--env", "FAIL=7", "--env", "CODE=9", "./prog.sh", "a b")
+    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-c", "3", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
+    assert done.code == 9, done.stderr
+    assert "rank 7 on n001 exited with code 9" in done.stderr
+    assert "all 8 ranks ran where the plan's order puts them" in done.stderr
+    told = " ".join(done.stderr.split())
+    assert "component 0: n[004,002-003], ranks 0–5: 2 leaves in 1 pod, 2.33 switches between two nodes on average, the best" in told
+    assert "component 1: n001, ranks 6–7: 1 node" in told
     (run,) = ada.attempts(job_id_of(done))
-    assert run.hosts == ("n003", "n004", "n001")
-    assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == [(rank, run.hosts[rank // 4], rank % 4) for rank in range(10)]
+    assert run.hosts == ("n004", "n002", "n003", "n001")
+    assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == [(rank, run.hosts[rank // 2], rank % 2) for rank in range(8)]
     said = {host: sorted((run.path / "out" / f"{host}.log").read_text().splitlines()) for host in run.hosts}
-    assert said["n001"] == [f"{8 + at}: server 1: rank {8 + at} of 10, local {at} of 2, node 2, 2: :c d" for at in range(2)]
-    assert said["n004"] == [f"{rank}: rank {rank} of 10 on n004, local {rank - 4}, node 1, args: a b" for rank in range(4, 8)]
-    assert sorted(path.name for path in (run.path / "logs").iterdir()) == ["n001.tar.gz", "n003.tar.gz", "n004.tar.gz"]
-    assert "n[003-004,001]" in ada.glaunch("status", f"{run.job_id}+1").stdout
-    ada.run("sbatch", "--wait", f"{ada.job(run.job_id)['Command'].split()[0]}")
-    (again,) = (one for one in ada.attempts(run.job_id) if one.job_id != run.job_id)
+    assert said["n001"] == [f"{6 + at}: server 1: rank {6 + at} of 8, local {at} of 2, node 3, 2: :c d, cores 3" for at in range(2)]
+    assert said["n002"] == [f"{rank}: rank {rank} of 8 on n002, local {rank - 2}, node 1, args: a b, cores 8" for rank in (2, 3)]
+    assert sorted(path.name for path in (run.path / "logs").iterdir()) == [f"{host}.tar.gz" for host in sorted(run.hosts)]
+    log = (run.path.parent / f"batch-{run.job_id}.log").read_text()
+    assert "Warning" not in log, "no step is of another shape than srun was told"
+    assert "n[004,002-003,001]" in ada.glaunch("status", f"{run.job_id}+1").stdout
+    assert once_more(ada, run).hosts == run.hosts
+    # and without the plan's table: by name, from Slurm 26.05 on along its topology; rank 0's host is the master wherever that is
+    (run.path.parent / "order.tsv").write_text("")
+    bare = once_more(ada, run)
+    assert bare.start is not None
+    assert (bare.start.order, bare.start.master) == ("slurm", bare.ranks[0].host)
+    assert sorted(bare.hosts) == sorted(run.hosts)
+    assert [row.host for row in bare.ranks] == [bare.hosts[rank // 2] for rank in range(8)]
+    text = "".join((bare.path / "out" / f"{host}.log").read_text() for host in bare.hosts)
+    assert sorted(re.findall(r"rank (\d) .* node (\d)", text)) == [(str(rank), str(rank // 2)) for rank in range(8)]
+
+
+def once_more(ada: User, run: AttemptFolder) -> AttemptFolder:
+    """The same script, submitted by hand."""
+    seen = {one.job_id for one in ada.attempts(run.job_id)}
+    ada.run("sbatch", "--wait", ada.job(run.job_id)["Command"].split()[0], timeout_s=120)
+    (again,) = (one for one in ada.attempts(run.job_id) if one.job_id not in seen)
     assert again.end is not None
-    assert (again.end.code, again.hosts) == (7, run.hosts)
+    assert again.end.code == 9
+    return again

@@ -50,6 +50,19 @@ def test_a_state_folder_that_cannot_be_written_is_told_and_nothing_is_submitted(
     assert ada.run("squeue", "-h").stdout == ""
 
 
+def test_numbers_in_a_sites_banner_are_no_job_of_ours(ada: User) -> None:
+    """After the id: that of a job there is, then one of nobody's."""
+    other = ada.run("sbatch", "--parsable", "--hold", "-o", "/dev/null", "--wrap", "true").stdout.strip()
+    for number in (other, "4000000"):
+        ada.write("bin/sbatch", f'#!/bin/sh\n/usr/bin/sbatch "$@" && echo "CPU hours left:" && echo {number}\n')
+        done = ada.glaunch("-n", "8", "--parsable", "./prog.sh", env={"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"})
+        assert done.code == 0, done.stderr
+        assert f"sbatch's answer names job {number}, which is another one" in done.stderr
+        assert job_id_of(done) == done.stdout.strip() != number
+        assert ada.wait_for(done.stdout.strip())["JobState"] == "COMPLETED"
+    ada.run("scancel", other)
+
+
 def test_a_caller_without_any_environment(ada: User) -> None:
     done = ada.run("env", "-i", "/usr/local/bin/glaunch", "-n", "8", "./prog.sh")
     assert done.code == 0, done.stderr

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.cluster.conftest import User, job_id_of, until
+from tests.cluster.conftest import GATEWAY, User, job_id_of, until
 
 pytestmark = pytest.mark.slurm
 SLOW_SBATCH = """\
@@ -75,6 +75,22 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
     assert second.end.code == 0
     assert [place.host for place in second.ranks] == [host for host in second.hosts for _ in range(8)]
     assert "Terminated" not in stderr.decode().split("runs again")[1]  # what ended the first run is no finding about the second
+
+
+def test_a_cancelled_job_whose_program_ends_with_0_is_not_done(ada: User) -> None:
+    ada.write("saves.sh", "#!/bin/sh\ntrap 'echo saved; exit 0' TERM\necho ready\nwhile :; do sleep 0.1; done\n")
+    launch = ada.box.popen(["glaunch", "./saves.sh", "-n", "2", "-N", "2"], "ada", env=GATEWAY)
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
+    until(lambda: sum("ready" in log.read_text() for log in ada.folder(job_id).glob("*/out/*.log")) == 2, 30, "ranks run")
+    assert ada.run("scancel", job_id).code == 0
+    _, stderr = launch.communicate(timeout=60)
+    assert launch.returncode == 143, stderr.decode()
+    assert f"job {job_id} was cancelled, and its program said 0: exit code 143" in stderr.decode()
+    assert re.search(rf"^{job_id} .*was cancelled", ada.glaunch("status").stdout, re.M)
+    (attempt,) = ada.attempts(job_id)
+    assert attempt.end is not None
+    assert attempt.end.code == 0
 
 
 def test_a_three_task_array_runs_each_task_once(ada: User) -> None:

@@ -1,6 +1,7 @@
 """Rules of diagnosis on the words that a real Slurm 22.05.8 printed."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -214,15 +215,10 @@ def test_a_program_that_the_node_does_not_have(line: str) -> None:
     output = TextFile("12.0.0/out/n008.log", f"0: {line}\n")
     finding = only(failed(log.split("\n", 1)[1], code=127, outputs=(output,)), "GL208")
     assert finding.where == "12.0.0/out/n008.log:1"
-
-
-def test_a_program_that_is_missing_inside_the_program_is_named_itself() -> None:
-    log = "srun: error: n001: task 0: Exited with exit code 127\n"
-    output = TextFile("12.0.0/out/n008.log", "0: sh: 1: deepspeed: not found\n")
-    facts = dataclasses.replace(failed(log, code=127, outputs=(output,)), program="/usr/bin/sh")
-    assert only(facts, "GL208").title.endswith(" has no program deepspeed, which /usr/bin/sh calls")
-    own = dataclasses.replace(facts, outputs=(TextFile("12.0.0/out/n008.log", "0: /j/node/task.sh: 60: exec: /opt/sh: not found\n"),))
-    assert only(own, "GL208").title.endswith(" cannot start the program /usr/bin/sh")
+    if "interpreter" not in line and "Permission" not in line:
+        finding = only(failed(log, code=127, program="/home/ada/train.sh"), "GL208")
+        assert re.match(r"rank 0 found no (/usr/bin/)?python3 on n008 and exited with code (2|127); 7 more ranks", finding.title)
+        assert only(failed(log, code=127, program="python3"), "GL208").title.startswith("n008 cannot start the program python3")
 
 
 PROBE = """\
@@ -361,6 +357,17 @@ def test_no_finding_without_its_line() -> None:
             assert finding.where
             assert finding.evidence
             assert finding.severity in ("error", "warning", "note")
+
+
+def test_a_job_that_left_its_shell_in_a_line_of_setup_has_that_as_its_cause() -> None:
+    nothing = {"granted": (), "granted_cost": None, "ranks": (), "logs": None, "exit_code": None, "left_in": "exec true"}
+    for state in ("COMPLETED", "FAILED"):
+        finding = only(dataclasses.replace(GOOD, job=Job("12", state), **nothing), "GL213")  # type: ignore[arg-type]
+        assert finding.title == "the job ended in a line of setup, and no rank was started: exec true"
+        assert (finding.severity, finding.where, finding.evidence) == ("error", "12.0.0/setup:1", "exec true")
+    late = dataclasses.replace(GOOD, job=Job("12", "TIMEOUT"), **nothing)  # type: ignore[arg-type]
+    assert [code for code in codes(late) if code.startswith("GL2")] == ["GL205"], "what ended it is known"
+    assert "GL213" not in codes(dataclasses.replace(late, job=Job("12", "RUNNING"))), "the line may still end well"
 
 
 def test_a_job_that_waits_has_no_findings() -> None:

@@ -50,7 +50,7 @@ class Live:
         return surround
 
     def gateway(
-        self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 20, submits: bool = False
+        self, user: str = "ada", environ: Mapping[str, str] | None = None, *, timeout_s: float = 120, submits: bool = False
     ) -> SlurmCommands:
         """The gateway as `user` has it on the login host; what pyslurm cannot do there is an error, not a reason to ask the commands."""
         if self.kind == "commands":
@@ -72,7 +72,7 @@ class Live:
 
     def ask(self, *argv: str, user: str = "root") -> str:
         """What a command inside prints; it must succeed."""
-        done = self.sandbox.exec(argv, user, timeout_s=30)
+        done = self.sandbox.exec(argv, user, timeout_s=120)
         assert done.code == 0, done
         return done.stdout
 
@@ -89,15 +89,41 @@ class Live:
     def rpcs(self) -> Iterator[Counter[str]]:
         """What the controller is asked inside the block, by type; filled when the block ends."""
         counted: Counter[str] = Counter()
+        self._counted()
         self.ask("sdiag", "--reset")
         yield counted
+        counted.update(self._counted())
+
+    def _counted(self) -> Counter[str]:
+        """What the controller has counted. It counts a question after its answer is gone: two readings must be the same."""
+        before = None
+        while (now := self._reading()) != before:
+            before = now
+            time.sleep(0.2)
+        return now
+
+    def _reading(self) -> Counter[str]:
         section = self.ask("sdiag").split("statistics by message type")[1].split("\n\n")[0]
-        for name, count in re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", section, re.M):
-            if name not in BOOKKEEPING:
-                counted[name.removeprefix("REQUEST_")] += int(count)
+        found = re.findall(r"^\s*(\w+)\s*\(\s*\d+\)\s*count:(\d+)", section, re.M)
+        return Counter({name.removeprefix("REQUEST_"): int(count) for name, count in found if name not in BOOKKEEPING})
+
+    def quiet(self) -> None:
+        """No job runs, waits or completes, and every node is idle: what an earlier test has left is ended, and waited for."""
+        for user in ("ada", "bob"):
+            self.ask("scancel", "--user", user)
+        states: list[str] = []
+
+        def idle() -> bool:
+            states[:] = re.findall(r" State=(\S+)", self.ask("scontrol", "-o", "show", "nodes"))
+            return not self.ask("squeue", "--noheader", "--all") and set(states) == {"IDLE"}
+
+        try:
+            self.until(idle, within_s=90)
+        except AssertionError:
+            raise AssertionError(f"it does not become quiet: {states}\n{self.ask('squeue')}") from None
 
     @staticmethod
-    def until(what: Callable[[], bool], *, within_s: float = 20.0) -> None:
+    def until(what: Callable[[], bool], *, within_s: float = 60.0) -> None:
         """Wait for something that Slurm does by and by."""
         end = time.monotonic() + within_s
         while not what():

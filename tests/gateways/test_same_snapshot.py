@@ -38,7 +38,8 @@ RESERVATIONS = (
 def both(accounting_box: Sandbox) -> Iterator[tuple[Live, Live]]:
     """The two gateways on a cluster on which much is going on; it is quiet again afterwards."""
     commands, native = Live(accounting_box), Live(accounting_box, "pyslurm")
-    gateway, sleep = commands.gateway(), commands.script("sleep.sh", "exec sleep 300")
+    commands.quiet()
+    gateway, sleep = commands.gateway(), commands.script("sleep.sh", "exec sleep 1500")
     for words in PARTITIONS:
         commands.ask("scontrol", "create", *words.split())
     for words in RESERVATIONS:
@@ -67,7 +68,7 @@ def both(accounting_box: Sandbox) -> Iterator[tuple[Live, Live]]:
             commands.ask("scontrol", "delete", words.split()[0])
         for words in PARTITIONS:
             commands.ask("scontrol", "delete", words.split()[0])
-        commands.until(lambda: all(state == "IDLE" for state in gateway.nodes().states))
+        commands.quiet()
 
 
 def differences(one: Cluster, two: Cluster) -> list[str]:
@@ -110,7 +111,7 @@ def test_the_configuration_is_the_same_as_far_as_glaunch_looks_at_it(both: tuple
 def test_the_same_plan_comes_of_it(both: tuple[Live, Live], words: list[str]) -> None:
     def plan(gateway: str) -> Mapping[str, Any]:
         done = both[0].sandbox.exec(
-            ["glaunch", "plan", "--json", *words, "sleep.sh"], "ada", timeout_s=60, env={"GLAUNCH_SLURM_GATEWAY": gateway}
+            ["glaunch", "plan", "--json", *words, "sleep.sh"], "ada", timeout_s=120, env={"GLAUNCH_SLURM_GATEWAY": gateway}
         )
         if done.code:
             return {"refused": done.stderr.splitlines()[-2:]}
@@ -125,8 +126,9 @@ def test_the_same_plan_comes_of_it(both: tuple[Live, Live], words: list[str]) ->
 def test_where_gpus_in_use_are_not_counted_the_commands_tell_the_nodes(cluster: Sandbox) -> None:
     """Without AccountingStorageTRES=gres/gpu pyslurm would show every GPU as free."""
     commands, native = Live(cluster), Live(cluster, "pyslurm")
+    commands.quiet()
     gateway = commands.gateway()
-    busy = gateway.submit(commands.script("sleep.sh", "exec sleep 60"), ["--nodelist=n001", "--gpus-per-node=3", "--time=30"]).job_id
+    busy = gateway.submit(commands.script("sleep.sh", "exec sleep 600"), ["--nodelist=n001", "--gpus-per-node=3", "--time=30"]).job_id
     try:
         commands.until(lambda: {job.state for job in gateway.jobs([busy])} == {"RUNNING"})
         asked = native.gateway()
@@ -136,5 +138,4 @@ def test_where_gpus_in_use_are_not_counted_the_commands_tell_the_nodes(cluster: 
         assert differences(one, two) == []
         assert int(two.nodes.gpus_allocated[0]) == 3
     finally:
-        gateway.cancel([busy])
-        commands.until(lambda: all(state == "IDLE" for state in gateway.nodes().states))
+        commands.quiet()

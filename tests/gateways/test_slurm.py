@@ -1,5 +1,6 @@
 """The gateway through its seam: what it asks, and what it makes of answers, refusals and silence."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,6 +81,37 @@ def test_no_id_is_unknown_not_done() -> None:
         Script("queued\n").gateway().submit("/x")
 
 
+@pytest.mark.parametrize(
+    ("code", "stdout", "stderr"),
+    [
+        (-11, "", ""),
+        (-9, "", "sbatch: a warning\n"),
+        (137, "", "/opt/site/bin/sbatch: line 3: 7 Killed\n"),
+        (1, "", ""),
+        (3, "12\n", "cannot write the site's log\n"),
+    ],
+)
+def test_an_sbatch_that_fails_without_a_refusal_may_have_submitted(code: int, stdout: str, stderr: str) -> None:
+    """So it is unknown, and nobody asks a second time."""
+    with pytest.raises(ControllerSilent, match=f"sbatch ended with (code|signal) {abs(code)}"):
+        Script(stdout, stderr, code).gateway().submit("/x")
+
+
+@pytest.mark.parametrize(
+    ("code", "stdout", "stderr"),
+    [
+        (1, "", "sbatch: error: Batch job submission failed: Requested node configuration is not available\n"),
+        (1, "", "You have no budget left.\n"),
+        (1, "7\n", "sbatch: error: Batch job submission failed: Invalid account\n"),
+        (255, "", "sbatch: fatal: cli_filter plugin terminated with error\n"),
+    ],
+)
+def test_a_refusal_is_a_refusal(code: int, stdout: str, stderr: str) -> None:
+    with pytest.raises(SlurmError) as no:
+        Script(stdout, stderr, code).gateway().submit("/x")
+    assert not isinstance(no.value, ControllerSilent)
+
+
 def test_sbatch_sees_the_users_environment_and_its_own_session() -> None:
     script = Script("12\n")
     script.gateway().submit(Path("/a b/job.sbatch"), ["--nodes=2", "--parsable"], ["sub-1"], folder="/w", environment={"TOKEN": "t"})
@@ -113,6 +145,18 @@ def test_environments() -> None:
     assert submitting_environment(users)["SLURM_TIME_FORMAT"] == "relative"
     with pytest.raises(UsageError, match="several clusters"):
         reading_environment({"SLURM_CLUSTERS": "red,blue"})
+
+
+def test_what_sh_does_not_hand_on_travels_in_one_variable() -> None:
+    users = {
+        "PATH": "/bin", "BASH_FUNC_say%%": "() {  echo 'a b'\n}", "a.b": "1", "my-token": "t", "-x": "1", "long.one": "l" * 70000,
+        "gl_functions": "left over",
+    }  # fmt: skip
+    given = submitting_environment(users)
+    assert shlex.split(given.pop("gl_functions")) == ["BASH_FUNC_say%%=() {  echo 'a b'\n}", "a.b=1"]
+    del users["gl_functions"]
+    assert given == users
+    assert "gl_functions" not in submitting_environment({"PATH": "/bin", "gl_functions": "left over"})
 
 
 @pytest.mark.parametrize("job_id", ["", "x", "-1", "1 2", "1;2", "--me", "1,2", "12_", "1\n"])

@@ -61,6 +61,7 @@ def test_what_there_is(live: "Live") -> None:
 
 
 def test_no_more_questions_than_promised(live: "Live", tmp_path: Path) -> None:
+    live.quiet()
     gateway = live.gateway()
     script = live.script("true.sh", "true")
     conf = tmp_path / "slurm.conf"
@@ -147,8 +148,9 @@ def test_a_name_forges_nothing(live: "Live", name: str) -> None:
 
 
 def test_a_pin_is_lifted_only_from_a_job_that_waits(live: "Live") -> None:
+    live.quiet()
     gateway = live.gateway()
-    sleep = live.script("sleep.sh", "exec sleep 60")
+    sleep = live.script("sleep.sh", "exec sleep 600")
     running = gateway.submit(sleep, ["--nodes=2", "--nodelist=n003,n004", "--exclusive", "--time=30"]).job_id
     live.until(lambda: told(gateway.job(running)).state == "RUNNING")
     pinned = gateway.submit(sleep, ["--nodes=2", "--nodelist=n003,n004", "--exclusive", "--time=30"]).job_id
@@ -211,10 +213,11 @@ def test_another_users_jobs_stay_alone(live: "Live") -> None:
 
 
 def test_which_nodes_are_free_is_what_slurm_does(live: "Live") -> None:
+    live.quiet()
     gateway = live.gateway()
     live.ask("scontrol", "update", "NodeName=n008", "State=DRAIN", "Reason=State=IDLE Gres=gpu:x:9")
     live.ask("scontrol", "create", "reservation", "reservation=ahead", "starttime=now+1hour", "duration=60", "nodes=n007", "users=root")
-    busy = gateway.submit(live.script("sleep.sh", "exec sleep 60"), ["--nodelist=n001", "--gpus-per-node=3", "--time=30"]).job_id
+    busy = gateway.submit(live.script("sleep.sh", "exec sleep 600"), ["--nodelist=n001", "--gpus-per-node=3", "--time=30"]).job_id
     try:
         live.until(lambda: told(gateway.job(busy)).state == "RUNNING")
         cluster, _ = read_cluster(gateway, time.time())
@@ -222,7 +225,7 @@ def test_which_nodes_are_free_is_what_slurm_does(live: "Live") -> None:
         found = eligible(request, cluster, choose_partition(request, cluster), now_s=time.time(), time_limit_s=7200)
         assert found.nodes == ("n002", "n003", "n004", "n005", "n006")
         left = dict(found.left_out)
-        # a plan that an earlier test made for n001 stays until Slurm's next backfill
+        # a plan that Slurm made for the job while it waited stays until the next backfill
         assert left.pop("busy", 0) + left.pop("planned for other jobs", 0) == 1
         assert left == {"drained": 1, "reserved before the job would end": 1}
         for node, free in (("n001", False), ("n002", True), ("n007", False), ("n008", False)):
@@ -244,7 +247,7 @@ def test_which_nodes_are_free_is_what_slurm_does(live: "Live") -> None:
 def test_a_capture_answers_like_the_cluster(live: "Live", tmp_path: Path) -> None:
     recorded: list[Recorded] = []
     run = live.surround()(Surroundings({"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}))
-    gateway = SlurmCommands(record(run, recorded, 1000.0), environ={})
+    gateway = SlurmCommands(record(run, recorded, 1000.0), environ={}, timeout_s=120)
     for question in QUESTIONS:
         gateway.answer(question)
     write_capture(tmp_path / "capture", recorded, plain=True)

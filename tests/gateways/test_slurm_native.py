@@ -30,11 +30,11 @@ def answering(code: str) -> Answering:
 def test_a_program_is_asked_line_by_line() -> None:
     loop = "import sys\nfor line in sys.stdin:\n "
     program = answering(loop + "print('noise', file=sys.stderr, flush=True); print(line.strip() * 2, flush=True)")
-    assert program.ask("ab", 10)[0] == "abab"
+    assert program.ask("ab", 60)[0] == "abab"
     large = "x" * 3_000_000  # more than any pipe holds
-    assert program.ask(large, 20)[0] == large * 2
+    assert program.ask(large, 120)[0] == large * 2
     program.close()
-    assert program.ask("again", 10)[0] == "againagain"
+    assert program.ask("again", 60)[0] == "againagain"
     program.close()
 
 
@@ -44,20 +44,20 @@ def test_a_program_is_asked_line_by_line() -> None:
         ("import sys; sys.exit('fatal: no way')", 1),
         ("import os; os.kill(os.getpid(), 11)", -signal.SIGSEGV),
         ("import sys; print('half a line', end='', flush=True)", 0),
-        ("import time; time.sleep(60)", None),
-        ("import sys, time; sys.stdin.close(); time.sleep(60)", None),
+        ("import time; time.sleep(600)", None),
+        ("import sys, time; sys.stdin.close(); time.sleep(600)", None),
     ],
 )
 def test_a_program_that_gives_no_answer(code: str, ended: int | None) -> None:
     program, began = answering(code), time.monotonic()
     with pytest.raises(Ended) as end:
-        program.ask("x" * 200_000, 1.5)
+        program.ask("x" * 200_000, 1.5 if ended is None else 120)
     assert end.value.code == ended
     assert ("no way" in end.value.stderr) == (ended == 1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < (30 if ended is None else 120)
 
 
-def native(tmp_path: Path, init: str, *, fall_back: bool, timeout_s: float = 10) -> tuple[SlurmNative, list[str]]:
+def native(tmp_path: Path, init: str, *, fall_back: bool, timeout_s: float = 60) -> tuple[SlurmNative, list[str]]:
     """The gateway with a pyslurm that begins like this, on a host whose scontrol answers with a node."""
     (tmp_path / "pyslurm").mkdir()
     (tmp_path / "pyslurm" / "__init__.py").write_text(init)
@@ -110,11 +110,11 @@ def test_what_libslurm_says_at_its_end_is_told_as_from_the_commands(tmp_path: Pa
 
 
 def test_an_import_that_hangs_ends_at_the_deadline(tmp_path: Path) -> None:
-    gateway, _ = native(tmp_path, "import time; time.sleep(59)", fall_back=True, timeout_s=1)
+    gateway, _ = native(tmp_path, "import time; time.sleep(599)", fall_back=True, timeout_s=1)
     began = time.monotonic()
     with pytest.raises(ControllerSilent, match="pyslurm did not answer within 1 s"):
         gateway.answers(("nodes", "partitions", "reservations", "config"))
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 40
 
 
 def test_words_of_libslurm() -> None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 import pytest
+from tests.gateways.conftest import Live
 
 from glaunch.errors import UsageError
 from glaunch.gateways.process import Completed
@@ -11,7 +12,6 @@ from glaunch.sandbox.box import Sandbox
 from glaunch.writers.pyslurm_job import fields_of
 
 PROGRAM = """\
-#!/bin/sh
 echo "rank $RANK of $WORLD_SIZE: $TOKEN, $# arguments, $SLURM_SUBMIT_DIR, ${SLURM_TIME_FORMAT-no format}, umask $(umask)"
 """
 OWN = {
@@ -38,14 +38,21 @@ APART = {"TresPerTask", "OOMKillStep"}
 def submitted(box: Sandbox, how: str, *words: str) -> Completed:
     """A launch, its job submitted by sbatch or pyslurm."""
     env = {"GLAUNCH_SLURM_GATEWAY": "pyslurm", "GLAUNCH_SLURM_SUBMIT": how}
-    return box.exec(["glaunch", "run", "-t", "10", "--env", "TOKEN=a b", *words, "said.sh", "x y", "$z"], "ada", env=env, timeout_s=90)
+    return box.exec(["glaunch", "run", "-t", "10", "--env", "TOKEN=a b", *words, "said.sh", "x y", "$z"], "ada", env=env, timeout_s=180)
 
 
 def facts(box: Sandbox, done: Completed) -> Mapping[str, str]:
-    """What scontrol says of the job, key by key."""
+    """What scontrol says of the job, key by key, once it is over: of one that is completing it shows only the nodes that still do."""
     found = re.search(r"job (\d+) submitted", done.stderr)
     assert found, done
-    shown = box.exec(["scontrol", "show", "job", found[1]], "ada").stdout
+    shown = ""
+
+    def over() -> bool:
+        nonlocal shown
+        shown = box.exec(["scontrol", "show", "job", found[1]], "ada").stdout
+        return "JobState=COMPLETED" in shown
+
+    Live.until(over)
     lines = "\n".join(line for line in shown.splitlines() if not line.strip().startswith("SubmitLine="))
     return {key: value for key, value in re.findall(r"(\S+?)=(.*?)(?=\s+\S+?=|\s*$)", lines, re.M) if key not in OWN | APART}
 
@@ -54,8 +61,7 @@ def facts(box: Sandbox, done: Completed) -> Mapping[str, str]:
 @pytest.mark.needs_pyslurm
 def test_the_job_is_the_same_as_by_sbatch(accounting_box: Sandbox) -> None:
     box = accounting_box
-    (box.home("ada") / "said.sh").write_text(PROGRAM)
-    box.exec(["chmod", "755", "/home/ada/said.sh"])
+    Live(box).script("said.sh", PROGRAM)
     # nodes by name: a job of the test before may be completing on the best ones
     jobs = {how: submitted(box, how, "-n", "16", "-w", "n[003-004]") for how in ("sbatch", "pyslurm")}
     for how, done in jobs.items():
@@ -74,6 +80,13 @@ def test_the_job_is_the_same_as_by_sbatch(accounting_box: Sandbox) -> None:
     assert (by_pyslurm["NodeList"], by_pyslurm["Comment"][:8]) == ("n[003-004]", "glaunch/")
 
 
+def newest(box: Sandbox) -> int:
+    """The id of a job that is submitted now, and cancelled. (What squeue lists does not tell: it forgets old jobs one after the other.)"""
+    job = box.exec(["sbatch", "--parsable", "--hold", "--wrap=true"], "bob").stdout.strip()
+    box.exec(["scancel", job], "bob")
+    return int(job)
+
+
 @pytest.mark.slurm
 @pytest.mark.needs_pyslurm
 @pytest.mark.parametrize(
@@ -85,13 +98,17 @@ def test_the_job_is_the_same_as_by_sbatch(accounting_box: Sandbox) -> None:
     ],
 )
 def test_what_cannot_be_is_told_and_nothing_is_submitted(accounting_box: Sandbox, words: list[str], says: str) -> None:
-    before = accounting_box.exec(["squeue", "-h", "-t", "all", "-o", "%i"]).stdout
+    live = Live(accounting_box)
+    live.quiet()
+    live.script("said.sh", PROGRAM)
+    last = newest(accounting_box)
     done = submitted(accounting_box, "pyslurm", "-n", "16", *words)
     assert done.code in {1, 2}
     assert says in done.stderr
-    assert accounting_box.exec(["squeue", "-h", "-t", "all", "-o", "%i"]).stdout == before
+    assert newest(accounting_box) == last + 1
     # and the next launch does not believe that its nodes are taken
-    assert "taken by your own launches" not in accounting_box.exec(["glaunch", "plan", "-n", "64", "said.sh"], "ada").stdout
+    planned = accounting_box.exec(["glaunch", "plan", "-n", "64", "said.sh"], "ada", timeout_s=180)
+    assert (planned.code, "taken by your own launches" in planned.stdout + planned.stderr) == (0, False), planned
 
 
 SCRIPT = r"""#!/bin/sh

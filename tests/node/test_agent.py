@@ -111,11 +111,34 @@ def test_the_code_is_that_of_the_rank_which_failed_first_and_the_last_words_are_
     assert not (folder / "7.0.0" / "port-taken").exists()
 
 
-def test_a_port_that_is_taken_is_told_by_the_first_node_only(folder: Path) -> None:
-    (folder.parent / "launcher").write_text("#!/bin/sh\necho 'RuntimeError: Address already in use'; exit 1\n")
-    for host, taken in (("n001", False), ("n002", True)):
+@pytest.mark.parametrize(
+    ("words", "ours"), [("Address already in use", True), ("port: 23456, EADDRINUSE", True), ("port: 6006, EADDRINUSE", False)]
+)
+def test_a_port_that_is_taken_is_told_by_the_first_node_only(folder: Path, words: str, ours: bool) -> None:
+    (folder.parent / "launcher").write_text(f"#!/bin/sh\necho 'RuntimeError: {words}'; exit 1\n")
+    for host, taken in (("n001", False), ("n002", ours)):
         assert start(folder, "torchrun", ("true",), host=host).wait(20) == 1
         assert (folder / "7.0.0" / "port-taken").exists() == taken
+
+
+def test_the_last_words_of_a_rank_are_there_where_mpirun_kills_its_group_at_its_end(folder: Path) -> None:
+    """At a cancel its helper kills what was started with a rank as soon as that has ended."""
+    shutil.copy(NODE / "form-mpi.sh", folder / "node" / "form.sh")
+    command(folder, "seq", "9000")  # fits into a pipe
+    place = {"RANK": "3", "SIZE": "4", "LOCAL_RANK": "1", "LOCAL_SIZE": "2"}
+    env = {f"OMPI_COMM_WORLD_{name}": at for name, at in place.items()}
+    env |= {"SLURMD_NODENAME": "n001", "gl_mpi": "mpirun", "TMPDIR": str(folder)}
+    argv = ["dash", str(folder / "node" / "task.sh"), str(folder / "7.0.0"), str(folder)]
+    rank = subprocess.Popen(argv, env={**os.environ, **env}, start_new_session=True)
+    assert os.waitid(os.P_PID, rank.pid, os.WEXITED | os.WNOWAIT)
+    os.killpg(rank.pid, signal.SIGKILL)
+    assert rank.wait(20) == 0
+    wait_for(folder, 1, "3: 9000")
+    assert output(folder) == [f"3: {number}" for number in range(1, 9001)]
+    deadline = time.monotonic() + 20
+    while [*folder.glob("glaunch-rank.*")]:
+        assert time.monotonic() < deadline, "its pipe stays"
+        time.sleep(0.05)
 
 
 def wait_for(folder: Path, count: int, text: str) -> None:

@@ -27,11 +27,16 @@ HOSTILE = "with 'blank' \"$(id)\" %j b\\n ü x=1"
 
 
 def sh(
-    name: str, *words: object, env: Mapping[str, str] | None = None, shell: tuple[str, ...] = ("dash",), cwd: Path | None = None
+    name: str,
+    *words: object,
+    env: Mapping[str, str] | None = None,
+    shell: tuple[str, ...] = ("dash",),
+    cwd: Path | None = None,
+    given: str = "",
 ) -> "subprocess.CompletedProcess[str]":
     """Run a node file as the job does."""
     command = [*shell, str(NODE / name), *map(str, words)]
-    return subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=60, cwd=cwd)
+    return subprocess.run(command, env={**os.environ, **(env or {})}, capture_output=True, text=True, timeout=60, cwd=cwd, input=given)
 
 
 def programs(folder: Path, **texts: str) -> dict[str, str]:
@@ -50,6 +55,7 @@ def attempt(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     for part in ("out", "logs", "ranks.d", "node"):
         (folder / part).mkdir(parents=True)
     shutil.copy(NODE / "form-srun.sh", folder / "node" / "form.sh")
+    shutil.copy(NODE / "in-order.sh", folder / "node")
     return folder
 
 
@@ -331,6 +337,18 @@ def test_task_knows_who_it_is(attempt: Path, shell: tuple[str, ...]) -> None:
     assert [line.split("\t")[:3] for line in (attempt / "ranks.d" / "n003").read_text().splitlines()] == [["1", "n003", "1"]]
 
 
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix")], ids=["dash", "bash"])
+def test_task_gives_back_what_shells_do_not_hand_on(attempt: Path, shell: tuple[str, ...]) -> None:
+    words = """'BASH_FUNC_say%%=() {  echo "it'"'"'s $1"\n}' 'a.b=$(id) "c"'"""
+    command(attempt, "bash", "-c", 'say "$1"; printenv a.b; env | grep -c ^gl_', "bash", "a  b")
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == 'it\'s a  b\n$(id) "c"\n0\n'
+    program = attempt / "a=b"
+    program.write_text("#!/bin/sh\necho runs\n")
+    program.chmod(0o755)
+    command(attempt, str(program))
+    assert rank(attempt, 0, shell=shell, gl_functions=words).stdout == "runs\n"
+
+
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
@@ -533,6 +551,8 @@ def test_limit_that_does_not_exist(tmp_path: Path, end: str) -> None:
     [
         ("0: OSError: [Errno 98] Address already in use\n", 0),
         ("0: [E] code: -98, name: EADDRINUSE, message: address already in use\n", 0),
+        ("0: [E] port: 29500, code: -98, name: EADDRINUSE, message: address already in use\n", 0),
+        ("0: [E] port: 6006, code: -98, name: EADDRINUSE, message: address already in use\n", 1),
         ("7: OSError: [Errno 98] Address already in use\n", 1),
         ("0: fine\n", 1),
         ("", 1),
@@ -540,4 +560,59 @@ def test_limit_that_does_not_exist(tmp_path: Path, end: str) -> None:
 )
 def test_watch_reads_rank_0_only(attempt: Path, text: str, code: int) -> None:
     (attempt / "out" / "n003.log").write_text("0: Address already in use\n" + text)
-    assert sh("watch.sh", attempt, 8, "n003", len("0: Address already in use\n")).returncode == code
+    done = sh("watch.sh", attempt, 8, "n003", len("0: Address already in use\n"), env={"MASTER_PORT": "29500"})
+    assert done.returncode == code
+
+
+GLOG = "E20261130 15:45:59.620658 28458 socket.cpp:462] [c10d]"
+NODE_JS = """node:events:497
+Error: listen EADDRINUSE: address already in use :::3000
+    at Server.setupListenHandle [as _listen2] (node:net:1817:16) {
+  code: 'EADDRINUSE',
+  errno: -98,
+  address: '::',
+  port: 3000
+}
+"""
+IN_USE = {
+    # PORT is MASTER_PORT in one reading of each, another port in the other
+    f"{GLOG} The server socket has failed to bind to [::]:PORT (errno: 98 - Address already in use).": "torch 1.13",
+    "RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:PORT "
+    "(errno: 98 - Address already in use). The server socket has failed to bind to ?UNKNOWN? (errno: 98).": "torch 1.10",
+    "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: PORT, useIpv6: false, "
+    "code: -98, name: EADDRINUSE, message: address already in use": "torch 2",
+    "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', PORT): address already in use": "asyncio",
+    "OSError: [Errno 98] error while attempting to bind on address ('::', PORT, 0, 0): address already in use": "asyncio, IPv6",
+    "zmq.error.ZMQError: Address already in use (addr='tcp://*:PORT')": "zmq",
+    "2026-11-30 12:34:56 listen tcp :PORT: bind: address already in use": "Go",
+    "(98)Address already in use: AH00072: make_sock: could not bind to address [::]:PORT": "Apache",
+    "[1664696788.765202] [n001:13461:0] sock.c:305  UCX  ERROR bind(fd=17 addr=0.0.0.0:PORT) failed: Address already in use": "UCX",
+    "n001:1025:1277 [3] NCCL WARN bind on 10.0.0.1<PORT> failed: Address already in use": "NCCL",
+    "Address already in use\nPort PORT is in use by another program. Either identify and stop that program": "Flask",
+    "Cannot bind address 192.168.0.240 port PORT: ERR=Address already in use.": "port N",
+    NODE_JS.replace("3000", "PORT"): "node",
+}
+UNNAMED = (
+    "OSError: [Errno 98] Address already in use",
+    "RuntimeError: Address already in use",
+    "2026-11-30 12:34:56,789 ERROR serve.py:1234 rank:12 [Errno 98] Address already in use",
+    "RuntimeError: [/tmp/third_party/gloo/gloo/transport/tcp/pair.cc:1176] bind: Address already in use",
+    "[n001:12345] bind failed: Address already in use (errno:98)",
+    "[rank0]:[W1130 12:34:56.789 socket.cpp:1752] Address already in use, 99999999 transports 3",
+    'thread main panicked: Os { code: 98, kind: AddrInUse, message: "Address already in use" }',
+)
+
+
+@pytest.mark.parametrize(("text", "who"), IN_USE.items(), ids=IN_USE.values())
+def test_a_port_that_is_named_must_be_the_one_of_the_ranks(text: str, who: str) -> None:
+    for port, code in (("29500", 0), ("6006", 1), ("29501", 1), ("2950", 1), ("50051", 1)):
+        done = sh("taken.sh", "29500", given=f"Traceback 29500\n{text.replace('PORT', port)}\n")
+        assert (done.returncode, done.stderr) == (code, ""), (who, port)
+
+
+@pytest.mark.parametrize("text", UNNAMED)
+def test_where_no_port_is_named_it_may_be_the_one_of_the_ranks(text: str) -> None:
+    assert sh("taken.sh", "29500", given=f"starts\n{text}\n").returncode == 0
+    assert sh("taken.sh", "29500", given=f"{text}\nEADDRINUSE 0.0.0.0:6006\n").returncode == 1
+    assert sh("taken.sh", "29500", given=f"{text}\nEADDRINUSE 0.0.0.0:6006\nEADDRINUSE 0.0.0.0:29500\n").returncode == 0
+    assert sh("taken.sh", "29500", given="port 29500: fine\n").returncode == 1

@@ -1,6 +1,7 @@
 """Every launch form on a real Slurm, as a plain user: the same promises whoever starts the ranks."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,26 +16,68 @@ from glaunch.tuning import Variable
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(180)]
 
 HOSTILE = (
-    "a b",
-    'it\'s "so"',
-    "$(id) `id` $HOME",
-    "back\\slash\\",
-    "*",
-    "two\nlines\n",
-    "grüße 日本",
-    "",
-    "-x",
-    "--nnodes=9",
-    ":",
-    "~",
-    "a\tb",
+    *("a b", " lead", "trail ", "", " ", "a\tb", "\t", "two\nlines\n", "\n", "\n\n", "a\r\nb", "\r", "\x1b[31m", "\x01\x7f"),
+    *('it\'s "so"', "'", '"', "\\", "\\\\", "back\\slash\\", "\\n", "\\0", "`id`", "$(id)", "$HOME", "${HOME}", "$$", "$"),
+    *(
+        "*",
+        "?",
+        "[a-z]",
+        "{a,b}",
+        "~",
+        "~root",
+        "!",
+        "!!",
+        "#",
+        "a#b",
+        "&",
+        "|",
+        ";",
+        "(",
+        ")",
+        "<",
+        ">x",
+        "%j %N %%",
+        "%s%n",
+        "@file",
+        "^",
+    ),
+    *(
+        "-x",
+        "-",
+        "--",
+        "-n",
+        "-m",
+        "-np",
+        "-host",
+        "--mca",
+        "--nnodes=9",
+        "--num_processes=9",
+        "--no_python",
+        "--config_file=x",
+        "--export=NONE",
+    ),
+    *(
+        ":",
+        "::",
+        "a:b",
+        "=",
+        "a=b",
+        "HOSTILE=1",
+        ",",
+        "a,b",
+        "+",
+        "0",
+        "grüße 日本",
+        "🚀",
+        "e\u0301\u202e\u200b",
+        "\udcff\udcfe",
+        "x'y" * 1500,
+    ),
 )
 SHOW = """
-i=0
-hex() { printf %s "$1" | od -An -v -tx1 | tr -d ' \\n'; }
-for word in "$@"; do echo "word $i $(hex "$word")."; i=$((i + 1)); done
-echo "env $(hex "$HOSTILE")."
-echo "env $(hex "$SLURM_HOSTILE")."
+hex() { od -An -v -tx1 | tr -d ' \\n' | fold -w 900; echo; }
+printf '%s\\0' "$@" | hex | sed 's/^/word /'
+env -0 | tr '\\0\\n' '\\n\\0' | LC_ALL=C grep -a '^\\(SLURM_\\)\\?HOSTILE_' | LC_ALL=C sort | tr '\\0\\n' '\\n\\0' | hex | sed 's/^/env /'
 place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
 echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
 [ "${RANK:-3}" = 3 ] || exit 0
@@ -46,6 +89,8 @@ so these get the time to speak."""
 LISTENS = """
 import os, signal, time
 def told(number, _):
+    if number == signal.SIGTERM:
+        time.sleep(float(os.environ.get("SAVES_S", "0")))
     os.write(1, signal.Signals(number).name.encode() + b"\\n")
     if number != signal.SIGUSR1:
         os._exit(7 if os.environ.get("RANK", "0") == "0" else 0)
@@ -61,6 +106,7 @@ FORMS = {
     "srun": ("srun", "", ()),
     "torchrun": ("torchrun", "", TORCH),
     "an agent": ("torchrun", "", ()),
+    "accelerate": ("accelerate", "", ()),
     "mpirun": ("mpi", "mpirun", ()),
     "mpi by srun": ("mpi", "pmi2", ()),
     "exec": ("exec", "", ()),
@@ -87,15 +133,21 @@ def lines_of(run: AttemptFolder) -> dict[int, list[str]]:
 
 
 AGENT = """#!/bin/sh
-# In torchrun's place, where that is not: it starts the ranks of its node, and says of the one that failed what torchrun says
+# In torchrun's or accelerate's place, where those are not: it starts the ranks of its node, and says of the one that failed what they say
+all=5
 while [ "$1" != --no_python ]; do
-    case $1 in --node_rank=*) node=${1#*=} ;; --nproc_per_node=*) here=${1#*=} ;; esac
+    case $1 in
+    --node_rank=* | --machine_rank=*) node=${1#*=} ;;
+    --nproc_per_node=*) here=${1#*=} ;;
+    --num_machines=*) nodes=${1#*=} ;;
+    --num_processes=*) all=${1#*=} here=$((${1#*=} / nodes)) ;;
+    esac
     shift
 done
 shift
 i=0
 while [ $i -lt $here ]; do
-    RANK=$((node * 2 + i)) WORLD_SIZE=5 LOCAL_RANK=$i LOCAL_WORLD_SIZE=$here "$@" &
+    RANK=$((node * 2 + i)) WORLD_SIZE=$all LOCAL_RANK=$i LOCAL_WORLD_SIZE=$here "$@" &
     ranks="${ranks-} $!"
     i=$((i + 1))
 done
@@ -106,7 +158,7 @@ for one in $ranks; do wait $one || code=$?; done
 
 def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
     form, mpi, options = FORMS[name]
-    if name == "an agent":
+    if name in {"an agent", "accelerate"}:
         agent = jobs.box.home("ada") / "agent"
         agent.write_text(AGENT)
         agent.chmod(0o755)
@@ -114,17 +166,23 @@ def make(jobs: Jobs, name: str, argv: Sequence[str], **more: object) -> Path:
     return jobs.make(tuple(argv), form=form, mpi=mpi, options=options, **more)  # type: ignore[arg-type]
 
 
+def bytes_of(lines: Sequence[str], what: str) -> list[bytes]:
+    """What a program showed of its words, or of its variables, each ended by NUL."""
+    return bytes.fromhex("".join(line.removeprefix(what) for line in lines if line.startswith(what))).split(b"\0")[:-1]
+
+
 @pytest.mark.parametrize("name", some(*FORMS))
 def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str) -> None:
-    variables = [Variable(name, "\n".join(HOSTILE), "--env", "asked for", "") for name in ("HOSTILE", "SLURM_HOSTILE")]
+    values = {f"HOSTILE_{number:02}": word for number, word in enumerate(HOSTILE)} | {"SLURM_HOSTILE_": "\n".join(HOSTILE)}
+    tasks = 6 if name == "accelerate" else 5  # it puts as many on each node
     folder = make(
         jobs,
         name,
         ("sh", "-c", SHOW, "sh", *HOSTILE),
         nodes=3,
         per_node=2,
-        tasks=5,
-        variables=variables,
+        tasks=tasks,
+        variables=[Variable(name, value, "--env", "asked for", "") for name, value in values.items()],
         more=(Option("gpus-per-node", "4"),),
     )
     run = jobs.run(folder)
@@ -135,17 +193,18 @@ def test_each_form_keeps_order_words_environment_and_code(jobs: Jobs, name: str)
     hosts = sorted((run.path / "granted").read_text().split(), reverse=True)
     assert list(run.hosts) == hosts
     once = name == "exec"
-    places = [(0, hosts[0], 0)] if once else [(rank, hosts[rank // 2], rank % 2) for rank in range(5)]
+    places = [(0, hosts[0], 0)] if once else [(rank, hosts[rank // 2], rank % 2) for rank in range(tasks)]
     assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == places
-    words = [f"word {number} {word.encode().hex()}." for number, word in enumerate(HOSTILE)]
-    value = "env " + "\n".join(HOSTILE).encode().hex() + "."
     whole = "0,1,2,3"
     for rank, host, local in places:
-        local_size = 1 if rank == 4 else 2
-        who = f"who {rank}/5 {local}/{local_size} {rank // 2} {host} {hosts[0]} {whole} 0"
+        lines = lines_of(run)[rank]
+        assert bytes_of(lines, "word ") == [os.fsencode(word) for word in HOSTILE]
+        assert bytes_of(lines, "env ") == [os.fsencode(f"{variable}={value}") for variable, value in values.items()]
+        local_size = 1 if rank == 4 and tasks == 5 else 2
+        who = f"who {rank}/{tasks} {local}/{local_size} {rank // 2} {host} {hosts[0]} {whole} 0"
         if once:
             who = f"who / /  {host} {hosts[0]} {whole} 0"
-        assert lines_of(run)[rank] == [*words, value, value, who]
+        assert [line for line in lines if not line.startswith(("word ", "env "))] == [who]
     assert json.loads((run.path / "audit.json").read_text())["how"] == FORMS[name][1]
 
 
@@ -197,8 +256,11 @@ def test_a_signal_for_the_ranks_arrives_once_and_nothing_else_dies_of_it(jobs: J
 
 @pytest.mark.parametrize("name", some("torchrun", "mpirun", "exec"))
 def test_a_job_that_is_cancelled_ends_its_ranks(jobs: Jobs, name: str) -> None:
+    """Each of them takes its time for its last words, and these are there when the job's end is."""
     folder = make(jobs, name, ("/usr/bin/python3", "-c", LISTENS), nodes=2, per_node=1)
-    job = jobs.submit(folder)
+    if name == "mpirun":  # which kills a rank one second after it has told it to end, too soon for a busy machine
+        (folder / "starter.sh").write_text("set -- --mca odls_base_sigkill_timeout 3\n")
+    job = jobs.submit(folder, env={"SAVES_S": "0.5"})
     jobs.until(folder, f"{job}.0.0/out/*.log", "ready", count=1 if name == "exec" else 2)
     assert jobs.ada("scancel", job).code == 0
     run = jobs.end(folder)[-1]

@@ -40,7 +40,7 @@ def test_what_python_packs_is_seen_as_it_is(files: dict[str, bytes], form: int) 
     assert [(one.name, one.size_bytes, one.sha256) for one in found.files] == [
         (os.path.normpath(name), len(data), hashlib.sha256(data).hexdigest()) for name, data in files.items()
     ]
-    assert (found.skipped, found.size_bytes) == (0, sum(map(len, files.values())))
+    assert found.size_bytes == sum(map(len, files.values()))
 
 
 @pytest.mark.parametrize("form", ["gnu", "pax", "ustar", "v7"])
@@ -51,13 +51,12 @@ def test_what_tar_packs_is_seen_as_it_is(tmp_path: Path, form: str) -> None:
         (tmp_path / name).write_bytes(name.encode(errors="surrogateescape") * 100)
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.link(tmp_path / "a", tmp_path / "hard")
-    data = subprocess.run(["tar", "--format", form, "-cf", "-", "."], cwd=tmp_path, check=True, capture_output=True, timeout=20).stdout
+    data = subprocess.run(["tar", "--format", form, "-cf", "-", "."], cwd=tmp_path, check=True, capture_output=True, timeout=60).stdout
     found = walk(data)
     expected = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()}
     # of two names for one file tar packs the second as a link to the first
     assert len(expected - {one.name for one in found.files}) == 1
     assert {one.name for one in found.files} < expected
-    assert found.skipped == 2
     for one in found.files:
         assert one.sha256 == hashlib.sha256((tmp_path / one.name).read_bytes()).hexdigest()
 

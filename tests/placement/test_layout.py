@@ -1,11 +1,15 @@
 """How many ranks on how many nodes."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.placement.layout import RankLayout, asked_gpus, layout
+from glaunch.placement import layout as layout_module
+from glaunch.placement.layout import RankLayout, as_asked, asked_gpus, layout
 from glaunch.request import Request
 
 
@@ -92,3 +96,25 @@ def test_every_rank_has_its_place(tasks: int, gpus: int, cpus: int, nodes: int |
     assert nodes in (None, found.nodes)
     assert per_node in (None, found.tasks_per_node)
     assert found.gpus_per_node <= gpus
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "counted"),
+    [
+        ({"tasks": 60}, "-n 16", "-n 16 (2 nodes)"),
+        ({"nodes": 8}, "-N 2", "-N 2"),
+        ({"tasks": 60, "nodes": 8}, "-N 2 -n 16", "-N 2 -n 16"),
+    ],
+)
+def test_a_hint_names_a_size_in_the_options_of_the_line(words: dict[str, int], said: str, counted: str) -> None:
+    request = Request(("train.py",), **words)  # type: ignore[arg-type]
+    assert as_asked(request, lay(tasks=60), 2) == said
+    assert as_asked(request, lay(tasks=60), 2, counted=True) == counted
+
+
+def test_no_other_module_writes_a_size_into_a_hint() -> None:
+    """Whoever writes `-n {…}` by hand says ranks to somebody who counts nodes."""
+    launcher = Path(layout_module.__file__).parents[1]
+    by_hand = re.compile(r"""(?<![\w-])-[nN] ?\{""")
+    found = {path.name for path in launcher.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))}
+    assert found == {"layout.py"}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
-from tests.test_decide import CLUSTER, GPU, Site, options
+from tests.decisions import CLUSTER, GPU, Site, options
 
 from glaunch.accounting import Account, Accounting, Association, Limits, Qos
 from glaunch.cluster import Cluster, Partition
@@ -14,11 +14,6 @@ from glaunch.placement.preemption import preemptible
 from glaunch.request import Request
 
 ENFORCED = {"AccountingStorageEnforce": "associations,limits,qos", "TopologyPlugin": "topology/tree"}
-
-
-@pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return Site(tmp_path_factory.mktemp("site"))
 
 
 def cluster(

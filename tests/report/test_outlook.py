@@ -73,8 +73,9 @@ def test_moments_of_the_same_pods_and_leaves_are_told_apart(plan: Plan) -> None:
     text = " ".join(plan_text(replace(plan, later=Later((first, second), 7, 7, 0, ""))).split())
     assert "in ~19 min, if nobody else takes them: 2 leaves in 1 pod, 2.20 switches between two nodes on average" in text
     assert "in ~39 min, if nobody else takes them: 2 leaves in 1 pod, 2.07 switches between two nodes on average" in text
-    text = " ".join(plan_text(replace(plan, later=Later((second,), 7, 7, 0, ""))).split())
-    assert "in ~39 min, if nobody else takes them: 1 pod, 2 leaves" in text
+    assert "now: 2 leaves in 1 pod, 2.14 switches" in text
+    text = " ".join(plan_text(replace(plan, later=Later((replace(second, cost=Cost(6, 35, 1, 3)),), 7, 7, 0, ""))).split())
+    assert "now: 1 pod, 2 leaves; in ~39 min, if nobody else takes them: 1 pod, 3 leaves" in text
 
 
 def test_a_start_that_nobody_can_foresee_is_no_number_of_days(plan: Plan) -> None:

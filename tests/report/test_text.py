@@ -60,6 +60,15 @@ def test_a_path_is_never_broken() -> None:
     assert path in wrapped(f"it is {path} here", 40)
 
 
+def test_a_table_is_cut_only_where_it_must_be() -> None:
+    rows = [("12", "waits for nodes or GPUs that are busy (Resources)", "n[001-004,006]", "/home/ada/jobs/train")]
+    head = ("job", "state", "nodes", "folder")
+    assert table(head, rows, 200)[1] == "12   waits for nodes or GPUs that are busy (Resources)  n[001-004,006]  /home/ada/jobs/train"
+    assert table(head, rows, 92)[1].endswith("/home/ada/jobs/train")
+    assert table(head, rows, 80)[1] == "12   waits for nodes or GPUs that are bus…  n[001-004,006]  /home/ada/jobs/train"
+    assert table(head, rows, 60)[1] == "12   waits for nodes or GPUs that ar…  n[001-004,006]  /home/a…"
+
+
 def test_a_table_keeps_its_width() -> None:
     lines = table(("a", "b"), [("x" * 100, "y" * 100), ("1", "2")], 60)
     assert [columns(line) <= 60 for line in lines] == [True] * 3

@@ -248,7 +248,7 @@ def chromium(page: Path, folder: Path, fragment: str = "", *options: str) -> "su
     quiet = ("--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync")
     argv = [program, "--headless", "--no-sandbox", *quiet, "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}"]
     done = subprocess.run(
-        [*argv, *(options or ("--dump-dom",)), f"file://{page}{fragment}"], capture_output=True, text=True, timeout=90, cwd=folder
+        [*argv, *(options or ("--dump-dom",)), f"file://{page}{fragment}"], capture_output=True, text=True, timeout=240, cwd=folder
     )
     assert done.returncode == 0, done.stderr
     return done

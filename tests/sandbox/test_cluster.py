@@ -20,7 +20,7 @@ import pytest
 from glaunch.errors import GlaunchError, UsageError
 from glaunch.fabric import synthetic
 from glaunch.parsers.slurm_topology import parse_topology
-from glaunch.sandbox.box import Sandbox
+from glaunch.sandbox.box import MARK, Sandbox, identity
 from glaunch.sandbox.fault import Slowness, fault
 from glaunch.sandbox.options import SandboxOptions, parse_gpus
 
@@ -28,11 +28,13 @@ pytestmark = pytest.mark.slurm
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = str(Path(pytest.__file__).resolve().parents[1])
+PATIENCE_S = 60
+"""For what comes about at once on a machine that has nothing else to do."""
 NAMESPACES = ("net", "uts", "ipc", "mnt", "pid")
 Make = Callable[..., Sandbox]
 
 
-def answer(box: Sandbox, *words: str, user: str = "ada", node: str = "", timeout_s: float = 60) -> str:
+def answer(box: Sandbox, *words: str, user: str = "ada", node: str = "", timeout_s: float = 120) -> str:
     """What a command that must succeed prints."""
     done = box.exec(words, user, node, timeout_s=timeout_s)
     assert done.code == 0, (done.code, done.stdout, done.stderr)
@@ -51,7 +53,15 @@ def inmates(folder: Path) -> dict[int, str]:
     return found
 
 
-def await_nothing(folder: Path, timeout_s: float = 10) -> None:
+def until(what: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
+    """Wait for something that comes about by and by."""
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.02)
+
+
+def await_nothing(folder: Path, timeout_s: float = PATIENCE_S) -> None:
     """The kernel takes a moment to end what a namespace held."""
     deadline = time.monotonic() + timeout_s
     while (left := inmates(folder)) and time.monotonic() < deadline:
@@ -59,12 +69,12 @@ def await_nothing(folder: Path, timeout_s: float = 10) -> None:
     assert left == {}
 
 
-def await_state(box: Sandbox, node: str, state: str, timeout_s: float = 20.0) -> str:
+def await_state(box: Sandbox, node: str, state: str, timeout_s: float = PATIENCE_S) -> str:
     """Wait until `sinfo` shows that state for the node (`idle`, `down*`, …); the state seen last."""
     deadline = time.monotonic() + timeout_s
     seen = ""
     while seen != state and time.monotonic() < deadline:
-        seen = box.exec(["sinfo", "-h", "-n", node, "-o", "%t"], timeout_s=15).stdout.strip()
+        seen = box.exec(["sinfo", "-h", "-n", node, "-o", "%t"], timeout_s=PATIENCE_S).stdout.strip()
         time.sleep(0.1)
     return seen
 
@@ -125,9 +135,12 @@ def test_homes_are_everywhere_and_the_machines_own_are_not(cluster: Sandbox) -> 
 
 
 def test_a_node_shows_its_own_processes_only(cluster: Sandbox) -> None:
-    listed = answer(cluster, "ps", "-e", "-o", "comm=", user="root", node="n004").split()
-    assert listed.count("slurmd") == 1
-    assert "slurmctld" not in listed
+
+    def listed() -> list[str]:
+        return answer(cluster, "ps", "-e", "-o", "comm=", user="root", node="n004").split()
+
+    until(lambda: listed().count("slurmd") == 1)  # one that has just forked is there twice
+    assert "slurmctld" not in listed()
     assert answer(cluster, "sh", "-c", "ls /sys/class/net", node="n004").split() == ["eth0", "lo"]
 
 
@@ -157,28 +170,30 @@ def test_codes_input_output_and_the_environment_pass_through(cluster: Sandbox) -
 
 
 def test_a_command_that_is_given_up_ends(cluster: Sandbox) -> None:
-    assert cluster.exec(["sleep", "4711"], "ada", "n005", timeout_s=0.5).code is None
-    deadline = time.monotonic() + 5
-    while cluster.exec(["pgrep", "-f", "sleep 4711"], node="n005").code == 0:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    began = cluster.home("ada") / "began-4711"
+    for timeout_s in (2, 10, 30):  # so long as it takes to begin
+        assert cluster.exec(["sh", "-c", "echo >began-4711; exec sleep 4711"], "ada", "n005", timeout_s=timeout_s).code is None
+        if began.exists():
+            break
+    assert began.exists()
+    until(lambda: cluster.exec(["pgrep", "-f", "sleep 4711"], node="n005").code == 1)
 
 
 def test_control_c_reaches_the_command_once_and_is_no_end_of_it(cluster: Sandbox) -> None:
-    program = "trap 'echo got-int' INT; trap 'echo got-term' TERM; echo ready; sleep 1 & wait; wait; echo end; exit 9"
+    waits = 'for ((i = 0; i < 600; i++)); do [ -z "$got" ] || break; sleep 0.1; done; sleep 0.5'
+    program = f"trap 'got=1; echo got-int' INT; trap 'echo got-term' TERM; echo ready; {waits}; echo end; exit 9"
     pid, terminal = pty.fork()
     if pid == 0:
         words = cli("exec", "--dir", str(cluster.dir), "--user", "ada", "--", "bash", "-c", program)
         os.execvp(words[0], words)  # noqa: S606
-    seen = ""
-    while "end" not in seen and select.select([terminal], [], [], 20)[0]:
+    seen, pressed = "", False
+    while "end" not in seen and select.select([terminal], [], [], 2 * PATIENCE_S)[0]:
         try:
             seen += os.read(terminal, 1000).decode()
         except OSError:
             break
-        if "ready" in seen and "^C" not in seen and "got" not in seen:
-            os.write(terminal, b"\x03")
-            time.sleep(0.2)
+        if "ready" in seen and not pressed:
+            pressed = os.write(terminal, b"\x03") == 1
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
     os.close(terminal)
     assert (seen.count("got-int"), seen.count("got-term")) == (1, 0), seen
@@ -211,9 +226,13 @@ def test_nothing_is_outside(cluster: Sandbox) -> None:
     here = {name: os.readlink(f"/proc/self/ns/{name}") for name in NAMESPACES}
     for pid, words in people.items():
         for name in NAMESPACES:
-            with suppress(FileNotFoundError):
-                assert os.readlink(f"/proc/{pid}/ns/{name}") != here[name], (name, words)
-    listening = subprocess.run(["ss", "-ltnupH"], capture_output=True, text=True, timeout=10).stdout
+            try:
+                there = os.readlink(f"/proc/{pid}/ns/{name}")
+            except OSError:  # noqa: PERF203  (it has just ended)
+                until(lambda pid=pid: not identity(pid))  # type: ignore[misc]
+            else:
+                assert there != here[name], (name, words)
+    listening = subprocess.run(["ss", "-ltnupH"], capture_output=True, text=True, timeout=2 * PATIENCE_S).stdout
     assert not [pid for pid in inmates(cluster.dir) if f"pid={pid}," in listening]
     assert str(cluster.dir) not in Path("/proc/self/mountinfo").read_text()
     links = {
@@ -237,34 +256,50 @@ def test_the_machines_files_cannot_be_written_from_inside(cluster: Sandbox) -> N
 
 
 def test_two_stand_side_by_side(cluster: Sandbox, sandboxes: Make) -> None:
-    other = sandboxes("small", nodes=2, slurm_conf=("SlurmdTimeout=5", "MaxJobCount=77"))
-    assert answer(other, "sbatch", "--parsable", "-w", "n001", "--wrap", "sleep 60") == "1"
+    other = sandboxes("small", nodes=2, slurm_conf=("SlurmdTimeout=77", "MaxJobCount=77"))
+    job = answer(other, "sbatch", "--parsable", "-w", "n001", "-J", "side-by-side", "--wrap", "sleep 600")
     assert answer(other, "srun", "-w", "n002", "hostname", user="bob") == "n002"
-    assert answer(cluster, "squeue", "-h") == ""
+    assert (answer(other, "squeue", "-h", "-o", "%j", "-u", "ada"), job) == ("side-by-side", "1")
+    assert "side-by-side" not in answer(cluster, "squeue", "-h", "-t", "all", "-o", "%j")
     answer(other, "sh", "-c", "echo mine >/tmp/side", node="n001")
     assert cluster.exec(["ls", "/tmp/side"], node="n001").code == 2
     assert "MaxJobCount             = 77" in answer(other, "scontrol", "show", "config")
-    answer(other, "scancel", "1")
+    answer(other, "scancel", job)
 
 
 def test_up_and_down_leave_the_machine_as_it_was(folder: Path) -> None:
-    done = subprocess.run(cli("up", "--dir", str(folder), "--nodes", "4"), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(cli("up", "--dir", str(folder), "--nodes", "4"), capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert "up after" in done.stderr
     assert inmates(folder)
-    assert subprocess.run([*cli("exec", "--dir", str(folder), "--user", "ada", "--"), "false"], timeout=20).returncode == 1
-    status = subprocess.run(cli("status", "--dir", str(folder)), capture_output=True, text=True, timeout=20)
+    assert subprocess.run([*cli("exec", "--dir", str(folder), "--user", "ada", "--"), "false"], timeout=PATIENCE_S).returncode == 1
+    status = subprocess.run(cli("status", "--dir", str(folder)), capture_output=True, text=True, timeout=PATIENCE_S)
     assert (status.returncode, "4 idle" in status.stdout) == (0, True)
-    every = json.loads(subprocess.run(cli("status", "--json"), capture_output=True, text=True, timeout=60).stdout)
+    every = json.loads(subprocess.run(cli("status", "--json"), capture_output=True, text=True, timeout=2 * PATIENCE_S).stdout)
     (mine,) = [one for one in every["sandboxes"] if one["dir"] == str(folder)]
     assert (mine["up"], mine["nodes"], mine["states"], mine["homes"]["bob"]) == (True, 4, {"idle": 4}, f"{folder}/home/bob")
-    again = subprocess.run(cli("up", "--dir", str(folder)), capture_output=True, text=True, timeout=20)
+    again = subprocess.run(cli("up", "--dir", str(folder)), capture_output=True, text=True, timeout=PATIENCE_S)
     assert (again.returncode, "a sandbox stands in" in again.stderr) == (2, True)
-    assert subprocess.run(cli("down", "--dir", str(folder)), capture_output=True, timeout=20).returncode == 0
+    assert subprocess.run(cli("down", "--dir", str(folder)), capture_output=True, timeout=PATIENCE_S).returncode == 0
     assert not folder.exists()
     await_nothing(folder)
-    assert subprocess.run(cli("status", "--dir", str(folder)), capture_output=True, timeout=20).returncode == 2
+    assert subprocess.run(cli("status", "--dir", str(folder)), capture_output=True, timeout=PATIENCE_S).returncode == 2
+
+
+def test_one_that_goes_while_all_are_asked_is_passed_over(tmp_path: Path) -> None:
+    """Its first process still runs and its folder is half gone."""
+    (tmp_path / MARK).write_text("{")
+    words = ["bash", "-c", "read -r _", "glaunch-sandbox", str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE) as going:
+        try:
+            done = subprocess.run(cli("status", "--json"), capture_output=True, text=True, timeout=2 * PATIENCE_S)
+            alone = subprocess.run(cli("status", "--dir", str(tmp_path)), capture_output=True, text=True, timeout=PATIENCE_S)
+        finally:
+            going.kill()
+    assert done.returncode in {0, 1}, done.stderr
+    assert str(tmp_path) not in {one["dir"] for one in json.loads(done.stdout)["sandboxes"]}
+    assert (alone.returncode, "is no sandbox" in alone.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7])
@@ -273,8 +308,8 @@ def test_killed_at_any_moment_of_up_nothing_runs_on_and_down_removes_the_rest(fo
     time.sleep(after_s)
     up.kill()
     up.wait()
-    if not (folder / "srv" / "kept").exists():
-        await_nothing(folder)
+    kept = folder / "srv" / "kept"
+    until(lambda: kept.exists() or not inmates(folder))  # the word that it is kept may just be on its way
     Sandbox(folder).down()
     assert not folder.exists()
     await_nothing(folder)
@@ -282,12 +317,9 @@ def test_killed_at_any_moment_of_up_nothing_runs_on_and_down_removes_the_rest(fo
 
 def test_down_in_the_middle_of_up_ends_it(folder: Path) -> None:
     up = subprocess.Popen(cli("up", "--dir", str(folder), "--nodes", "16"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 20
-    while not (folder / "init").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    until((folder / "init").exists)
     Sandbox(folder).down()
-    assert "did not come up" in up.communicate(timeout=20)[1]
+    assert "did not come up" in up.communicate(timeout=PATIENCE_S)[1]
     assert up.returncode == 1
     assert not folder.exists()
     await_nothing(folder)
@@ -295,10 +327,9 @@ def test_down_in_the_middle_of_up_ends_it(folder: Path) -> None:
 
 def test_interrupted_up_takes_all_of_it_along(folder: Path) -> None:
     up = subprocess.Popen(cli("up", "--dir", str(folder)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not (folder / "init").exists():
-        time.sleep(0.005)
+    until((folder / "init").exists)
     up.send_signal(signal.SIGINT)
-    assert up.wait(timeout=20) == 130
+    assert up.wait(timeout=PATIENCE_S) == 130
     assert not folder.exists()
     await_nothing(folder)
 
@@ -333,7 +364,7 @@ def test_a_folder_of_somebody_elses_is_not_touched(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="nothing was removed"):
         Sandbox(tmp_path).down()
     assert (tmp_path / "thesis.tex").exists()
-    done = subprocess.run(cli("up", "--dir", str(tmp_path)), capture_output=True, text=True, timeout=20)
+    done = subprocess.run(cli("up", "--dir", str(tmp_path)), capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, "is not an empty folder of yours" in done.stderr) == (2, True)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
@@ -351,33 +382,33 @@ def test_a_folder_with_blanks_commas_and_much_depth(folder: Path, sandboxes: Mak
 # -- faults
 
 
-def reaches(box: Sandbox, node: str) -> bool:
-    """Whether the node's sshd answers the login host within a second."""
-    return box.exec(["timeout", "1", "bash", "-c", f"head -c 3 </dev/tcp/{node}/22"], "ada").stdout == "SSH"
+def reaches(box: Sandbox, node: str, within_s: int = PATIENCE_S) -> bool:
+    """Whether the node's sshd answers the login host. A busy one takes its time; `within_s` is for one that should not."""
+    return box.exec(["timeout", str(within_s), "bash", "-c", f"head -c 3 </dev/tcp/{node}/22"], "ada", timeout_s=90).stdout == "SSH"
 
 
 @pytest.fixture(scope="module")
 def faulty(sandboxes: Make) -> Sandbox:
-    return sandboxes("faulty", nodes=4, rate="200mbit", disk_mib=64, slurm_conf=("SlurmdTimeout=5", "MessageTimeout=5"))
+    return sandboxes("faulty", nodes=4, rate="200mbit", disk_mib=64, slurm_conf=("MessageTimeout=5",))
 
 
 def test_a_link_is_cut_and_mended(faulty: Sandbox) -> None:
     assert fault(faulty, "cut-link", ("n002",)) == ("n002 has no link",)
-    assert (reaches(faulty, "n002"), reaches(faulty, "n003")) == (False, True)
+    assert (reaches(faulty, "n002", 2), reaches(faulty, "n003")) == (False, True)
     fault(faulty, "cut-link", ("n002",), undo=True)
     assert reaches(faulty, "n002")
 
 
 def test_a_link_is_slow_and_fast_again(faulty: Sandbox) -> None:
-    copy = ["bash", "-c", "time -p head -c 500000 /dev/zero | ssh n003 'cat >/dev/null'"]
+    copy = ["bash", "-c", "time -p head -c 500000 /dev/zero | ssh n003 'cat >/dev/null'"]  # 4 s at 1 Mbit/s
 
     def seconds() -> float:
-        return float(re.search(r"real ([\d.]+)", faulty.exec(copy, "ada").stderr)[1])  # type: ignore[index]
+        return float(re.search(r"real ([\d.]+)", faulty.exec(copy, "ada", timeout_s=120).stderr)[1])  # type: ignore[index]
 
     fault(faulty, "slow-link", ("n003",), slowness=Slowness(rate="1mbit"))
-    assert 2 < seconds() < 30
+    assert seconds() > 2
     fault(faulty, "slow-link", ("n003",), undo=True)
-    assert seconds() < 2
+    assert any(seconds() < 2 for _ in range(9))  # ssh's own start takes long on a busy machine
     assert "rate 200Mbit" in answer(faulty, "tc", "qdisc", "show", "dev", "eth0", user="root", node="n003")
 
 
@@ -405,14 +436,13 @@ def test_a_node_is_drained_and_resumed(faulty: Sandbox) -> None:
 
 def test_a_node_loses_its_power_and_boots(faulty: Sandbox) -> None:
     with faulty.popen(["sleep", "4712"], "ada", "n004") as program:
-        while faulty.exec(["pgrep", "-f", "sleep 4712"], node="n004").code:
-            time.sleep(0.02)
+        until(lambda: faulty.exec(["pgrep", "-f", "sleep 4712"], node="n004").code == 0)
         answer(faulty, "touch", "/tmp/before", node="n004")
         assert fault(faulty, "power-off", ("n004",)) == ("n004 has no power: all in it ended at once",)
-        assert program.wait(timeout=5) != 0
+        assert program.wait(timeout=PATIENCE_S) != 0
     with pytest.raises(GlaunchError, match="n004 has no power"):
         faulty.exec(["true"], node="n004")
-    assert not reaches(faulty, "n004")
+    assert not reaches(faulty, "n004", 2)
     fault(faulty, "power-off", ("n004",), undo=True)
     assert answer(faulty, "ssh", "n004", "hostname") == "n004"
     assert faulty.exec(["ls", "/tmp/before"], node="n004").code == 2
@@ -427,7 +457,7 @@ def test_slurmd_and_slurmctld_stop_and_start(faulty: Sandbox) -> None:
     assert faulty.exec(["pgrep", "-x", "slurmd"], node="n003").code == 0
     for kind in ("stop-slurmctld", "hang-slurmctld"):
         fault(faulty, kind)
-        assert faulty.exec(["scontrol", "ping"], timeout_s=30).stdout.count("DOWN") == 1
+        assert faulty.exec(["scontrol", "ping"], timeout_s=PATIENCE_S).stdout.count("DOWN") == 1
         fault(faulty, kind, undo=True)
         assert "UP" in answer(faulty, "scontrol", "ping")
     for node in faulty.nodes:
@@ -450,13 +480,11 @@ def test_a_fault_of_nothing_is_refused(faulty: Sandbox) -> None:
 def test_accounting(sandboxes: Make) -> None:
     box = sandboxes("accounting", nodes=8, accounting=True)
     job = answer(box, "srun", "-N2", "-n2", "sh", "-c", "echo $SLURM_JOB_ID", user="bob").split()[0]
-    assert answer(box, "sacct", "-nXP", "-j", job, "-o", "State,Account,User", user="bob") == "COMPLETED|blue|bob"
+    told = ["sacct", "-nXP", "-j", job, "-o", "State,Account,User"]
+    until(lambda: answer(box, *told, user="bob") == "COMPLETED|blue|bob")  # the database learns it by and by
     assert "red|ada" in answer(box, "sacctmgr", "-nP", "show", "assoc", "format=account,user")
     answer(box, "sbatch", "-q", "small", "-N5", "--wrap", "true", user="bob")
-    deadline = time.monotonic() + 10
-    while "QOSMaxNodePerJobLimit" not in answer(box, "squeue", "-h", "-o", "%r"):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: "QOSMaxNodePerJobLimit" in answer(box, "squeue", "-h", "-o", "%r"))
     refused = box.exec(["sbatch", "-A", "red", "--wrap", "true"], "bob")
     assert (refused.code, "Invalid account" in refused.stderr) == (1, True)
     assert box.exec(["sacctmgr", "-i", "add", "account", "green"], "bob").code == 1
@@ -507,11 +535,14 @@ def test_the_interpreter_may_lie_where_plain_users_see_nothing(folder: Path, tmp
     shutil.copytree(ROOT / "launcher", place / "checkout" / "launcher", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("site", "templates", "setup.cfg"):
         (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, place / "checkout" / name)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place / "venv")], check=True, timeout=2 * PATIENCE_S)
     python = str(place / "venv" / "bin" / "python")
     modules = f"{place}/checkout/launcher:{MODULES}"
     done = subprocess.run(
-        cli("up", "--dir", str(folder), "--nodes", "2", python=python, modules=modules), capture_output=True, text=True, timeout=60
+        cli("up", "--dir", str(folder), "--nodes", "2", python=python, modules=modules),
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     box = Sandbox(folder)
@@ -525,7 +556,7 @@ def test_file_systems_that_the_machine_mounts_below_usr_are_seen_inside(folder: 
     """A machine whose /usr/share is a file system of its own, with a program's data in it."""
     inside = 'mount -t tmpfs own /usr/share/doc && echo hello >/usr/share/doc/there && exec "$@"'
     words = ["unshare", "--mount", "sh", "-c", inside, "sh", *cli("up", "--dir", str(folder), "--nodes", "2")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert answer(Sandbox(folder), "cat", "/usr/share/doc/there", node="n002") == "hello"
     answer(Sandbox(folder), "sh", "-c", "echo mine >/usr/share/doc/there", node="n002", user="root")
@@ -540,7 +571,7 @@ def test_another_root_file_system_is_used_and_not_changed(folder: Path, tmp_path
     place = tmp_path / "r"
     place.mkdir()
     words = ["unshare", "--mount", "sh", "-euc", "\n".join(lines), str(place), *cli("up", "--dir", str(folder), "--nodes", "2")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=2 * PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["upper/etc/which-root"]
     box = Sandbox(folder)
@@ -563,7 +594,9 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, folder: Path) -> No
     (tmp_path / "etc").mkdir()
     for name in ("passwd", "group"):
         (tmp_path / "etc" / name).write_text("")
-    done = subprocess.run(cli("up", "--dir", str(folder), "--slurm-root", str(tmp_path)), capture_output=True, text=True, timeout=20)
+    done = subprocess.run(
+        cli("up", "--dir", str(folder), "--slurm-root", str(tmp_path)), capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 1
     assert f"{tmp_path} lacks slurmctld, slurmd," in done.stderr
     assert "--install" in done.stderr

@@ -8,11 +8,14 @@ import os
 import signal
 import stat
 import tarfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.ssh.conftest import PATIENCE_S
 
 from glaunch.bundle import LogLimits, archive_path, load_bundle, read_rows
 from glaunch.collect import LocalFailure, collect
@@ -192,31 +195,44 @@ def test_an_archive_that_is_not_whole_does_not_count(sshd: "Sshd", attempt: Path
         assert [(host.host, host.reason) for host in bundle.missing] == [("n001", "broken")], data[-20:]
 
 
-def test_ctrl_c_keeps_what_is_whole(sshd: "Sshd", attempt: Path, log_dir: Path) -> None:
+def test_ctrl_c_keeps_what_is_whole(proxy: Callable[..., tuple["Proxy", SshSettings]], attempt: Path, log_dir: Path) -> None:
     hosts = [f"n{number:03d}" for number in range(1, 9)]
-    addresses = {host: f"127.0.0.{number}" for number, host in enumerate(hosts, 1)}
-    settings = sshd.settings(fan_out=1)
+    addresses = dict.fromkeys(hosts, "127.0.0.1")
+    between: Proxy  # the third is on its way at that moment
+    between, settings = proxy(lambda _: "pass" if between.connections < 3 else "freeze")
+    home: list[str] = []
+
+    def progress(host: HostLogs) -> None:
+        home.append(host.host)
+        if len(home) == 2:
+            signal.raise_signal(signal.SIGINT)
+
     with pytest.raises(KeyboardInterrupt):
-        collect(attempt, hosts, addresses, str(log_dir), settings=settings, progress=lambda _: signal.raise_signal(signal.SIGINT))
+        collect(attempt, hosts, addresses, str(log_dir), settings=dataclasses.replace(settings, fan_out=1), progress=progress)
     bundle = load_bundle(attempt, hosts)
-    home = [host for host in bundle.hosts if host.archive]
-    assert 1 <= len(home) <= 3
+    assert [host.host for host in bundle.hosts if host.archive] == home == hosts[:2]
+    assert between.connections <= 3
     assert {host.reason for host in bundle.missing} == {"not-attempted"}
     assert no_part(attempt)
 
 
 def test_ctrl_c_does_not_wait_for_a_host_that_hangs(
-    proxy: Callable[..., tuple["Proxy", SshSettings]], sshd: "Sshd", attempt: Path, log_dir: Path
+    proxy: Callable[..., tuple["Proxy", SshSettings]], attempt: Path, log_dir: Path
 ) -> None:
-    _, settings = proxy(lambda seen: "freeze" if seen > 3_000 else "pass")
-    alarm = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.5)
-        with pytest.raises(KeyboardInterrupt):
-            collect(attempt, HOSTS[:1], {"n003": "127.0.0.1"}, str(log_dir), settings=dataclasses.replace(settings, total_s=60.0))
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, alarm)
+    here, hung = threading.get_ident(), threading.Event()
+
+    def fault(seen: int) -> str:
+        if seen > 3_000 and not hung.is_set():
+            hung.set()
+            signal.pthread_kill(here, signal.SIGINT)
+        return "freeze" if hung.is_set() else "pass"
+
+    _, settings = proxy(fault)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        collect(attempt, HOSTS[:1], {"n003": "127.0.0.1"}, str(log_dir), settings=settings)
+    assert hung.is_set()
+    assert time.monotonic() - start < PATIENCE_S < settings.total_s
     assert [host.reason for host in load_bundle(attempt, HOSTS[:1]).hosts] == ["not-attempted"]
 
 

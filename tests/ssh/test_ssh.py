@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.ssh.conftest import PATIENCE_S
 
 from glaunch.gateways.fan_out import Watchdog
 from glaunch.gateways.ssh import SshSettings, open_ssh, ssh_settings, targets
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.sshd
 
 HOST = Target("n001", "127.0.0.1")
-SLEEP = "sleep 60 & echo $!; wait"  # ends when its connection does: sshd hangs up its session
+SLEEP = "sleep 600 & echo $!; wait"  # ends when its connection does: sshd hangs up its session
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_a_command_runs_and_its_output_and_status_come_back(sshd: "Sshd", watchd
 
 def test_much_on_stderr_does_not_stop_what_comes_on_stdout(sshd: "Sshd", watchdog: Watchdog) -> None:
     command = "head -c 5000000 /dev/zero >&2; head -c 5000000 /dev/zero; head -c 5000000 /dev/zero >&2"
-    status, output = said(sshd.settings(total_s=15.0), command, watchdog)
+    status, output = said(sshd.settings(), command, watchdog)
     assert (status, len(output)) == (0, 5_000_000)
 
 
@@ -73,7 +74,7 @@ def test_host_keys_are_strict(sshd: "Sshd", watchdog: Watchdog) -> None:
 
 def test_a_host_is_known_by_its_name_its_address_a_pattern_or_a_hash(sshd: "Sshd", watchdog: Watchdog) -> None:
     hashed = Path(sshd.known_hosts(f"[127.0.0.1]:{sshd.port} {sshd.host_key()}"))
-    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(hashed)], check=True, timeout=10, capture_output=True)
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(hashed)], check=True, timeout=PATIENCE_S, capture_output=True)
     assert hashed.read_text().startswith("|1|")
     for file in (
         str(hashed),
@@ -100,7 +101,7 @@ def test_keys_that_the_host_does_not_take(sshd: "Sshd", watchdog: Watchdog) -> N
 
 def test_an_encrypted_key_is_left_to_the_agent(sshd: "Sshd", watchdog: Watchdog, tmp_path: Path) -> None:
     locked = tmp_path / "id_ed25519"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(locked)], check=True, timeout=10)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "secret", "-f", str(locked)], check=True, timeout=PATIENCE_S)
     seen = failure(sshd.settings(keys=(str(locked),)), watchdog)
     assert seen.reason == "auth"
     assert "ssh-add" in seen.message
@@ -110,16 +111,16 @@ def test_the_agent_is_asked_first(sshd: "Sshd", watchdog: Watchdog, tmp_path: Pa
     sock = tmp_path / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(sock)], stdout=subprocess.DEVNULL)
     try:
-        end = time.monotonic() + 5
-        while not sock.exists() and time.monotonic() < end:
-            time.sleep(0.01)
+        end = time.monotonic() + PATIENCE_S
         add = ["ssh-add", "-q", str(sshd.folder / "id_stranger"), str(sshd.folder / "id_ed25519")]
-        subprocess.run(add, check=True, timeout=10, env={"SSH_AUTH_SOCK": str(sock), "PATH": "/usr/bin:/bin"})
+        while subprocess.run(add, timeout=PATIENCE_S, env={"SSH_AUTH_SOCK": str(sock), "PATH": "/usr/bin:/bin"}).returncode:
+            assert time.monotonic() < end
+            time.sleep(0.05)
         settings = sshd.settings(keys=(), agent=str(sock))
         assert said(settings, "echo hello", watchdog) == (0, b"hello\n")
     finally:
         agent.terminate()
-        agent.wait(5)
+        agent.wait(PATIENCE_S)
     assert failure(sshd.settings(keys=(), agent=str(sock)), watchdog).reason == "auth"
 
 
@@ -128,7 +129,8 @@ def test_nobody_listens(sshd: "Sshd", watchdog: Watchdog) -> None:
     assert (seen.reason, "no sshd listens" in seen.message) == ("refused", True)
 
 
-def test_no_way_and_no_name(sshd: "Sshd", watchdog: Watchdog) -> None:
+def test_no_way_and_no_name(sshd: "Sshd", watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RES_OPTIONS", "timeout:1 attempts:1")  # a name server that is silent is not waited for
     with socket.socket() as deaf, contextlib.ExitStack() as callers:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
@@ -139,7 +141,7 @@ def test_no_way_and_no_name(sshd: "Sshd", watchdog: Watchdog) -> None:
         start = time.monotonic()
         seen = failure(sshd.settings(connect_s=0.3, port=deaf.getsockname()[1]), watchdog)
         assert (seen.reason, "no answer within 0.3 s" in seen.message) == ("unreachable", True), seen
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < PATIENCE_S / 2  # at connect_s, not at another limit
     assert failure(sshd.settings(), watchdog, target=Target("n003", "no.such.host.invalid")).reason == "unreachable"
 
 
@@ -147,7 +149,7 @@ def test_a_host_that_says_nothing(proxy: Callable[..., tuple["Proxy", SshSetting
     _, settings = proxy(lambda _: "freeze")
     start = time.monotonic()
     seen = failure(dataclasses.replace(settings, banner_s=0.5, auth_s=0.5), watchdog)
-    assert (seen.reason, time.monotonic() - start < 3) == ("timeout", True), seen
+    assert (seen.reason, time.monotonic() - start < PATIENCE_S / 2) == ("timeout", True), seen
 
 
 def test_an_sshd_with_too_many_callers_is_called_again(proxy: Callable[..., tuple["Proxy", SshSettings]], watchdog: Watchdog) -> None:
@@ -167,20 +169,20 @@ def test_a_host_that_freezes(proxy: Callable[..., tuple["Proxy", SshSettings]], 
     start = time.monotonic()
     seen = failure(dataclasses.replace(settings, total_s=1.0), watchdog, "head -c 1000000 /dev/zero")
     assert seen.reason == "timeout", seen
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < PATIENCE_S / 2
 
 
 def test_a_host_that_is_idle_for_too_long(sshd: "Sshd", watchdog: Watchdog) -> None:
     start = time.monotonic()
     assert failure(sshd.settings(idle_s=0.5), watchdog, SLEEP).reason == "timeout"
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < PATIENCE_S / 2
 
 
 def test_a_host_that_always_says_a_little_still_meets_the_deadline(sshd: "Sshd", watchdog: Watchdog) -> None:
     start = time.monotonic()
-    seen = failure(sshd.settings(total_s=1.0), watchdog, "i=0; while [ $i -lt 300 ]; do echo; sleep 0.1; i=$((i+1)); done")
+    seen = failure(sshd.settings(total_s=1.0), watchdog, "i=0; while [ $i -lt 600 ]; do echo; sleep 0.1; i=$((i+1)); done")
     assert seen.reason == "timeout"
-    assert 0.9 < time.monotonic() - start < 2
+    assert 0.9 < time.monotonic() - start < PATIENCE_S / 2
 
 
 def test_a_connection_that_is_cut_is_no_good_end(proxy: Callable[..., tuple["Proxy", SshSettings]], watchdog: Watchdog) -> None:

@@ -18,7 +18,9 @@ from glaunch.network import Network
 
 UMAD = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 TOOLS = ("ibsim", "ibnetdiscover", "iblinkinfo", "opensm")
-COMPLETE_S = 20.0
+COMPLETE_S = 120.0
+ANSWER_MS = "20000"
+"""How long the tools wait for an answer before they ask again; ibsim may be slow on a busy machine, and loses none."""
 
 
 @dataclass
@@ -69,7 +71,7 @@ class Simulated:
         out = self.folder / "opensm"
         out.mkdir(exist_ok=True)
         self.environ |= {"OSM_TMP_DIR": str(out), "OSM_CACHE_DIR": str(out)}
-        self.run("opensm", "-R", "ftree", "-f", str(out / "log"), "--once", "-D", "0x43")
+        self.run("opensm", "-R", "ftree", "-f", str(out / "log"), "--once", "-D", "0x43", "-t", ANSWER_MS)
         return out
 
 
@@ -138,8 +140,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Faulty:
 
 
 READINGS: dict[str, tuple[str, ...]] = {
-    "ibnetdiscover": ("ibnetdiscover",),
-    "ibnetdiscover-p": ("ibnetdiscover", "-p"),
-    "iblinkinfo": ("iblinkinfo",),
-    "iblinkinfo-l": ("iblinkinfo", "-l"),
+    "ibnetdiscover": ("ibnetdiscover", "-t", ANSWER_MS),
+    "ibnetdiscover-p": ("ibnetdiscover", "-p", "-t", ANSWER_MS),
+    "iblinkinfo": ("iblinkinfo", "-t", ANSWER_MS),
+    "iblinkinfo-l": ("iblinkinfo", "-l", "-t", ANSWER_MS),
 }

@@ -57,7 +57,7 @@ def test_the_command_says_it_and_ends_with_1(faulty: Faulty, tmp_path: Path) -> 
     def glaunch(*words: str) -> "subprocess.CompletedProcess[str]":
         argv = [sys.executable, "-m", "glaunch", "topo", "check", "--files-only", *words]
         env = {"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "launcher"), "HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
-        return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
+        return subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
 
     done = glaunch("ib.txt", "topology.conf", "--json")
     assert (done.returncode, done.stderr) == (1, "")

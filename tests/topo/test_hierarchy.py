@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from tests.topo.shapes import Made, cabled, dragonfly, fat_tree, made_networks, tangles
 
 from glaunch.fabric import Fabric
-from glaunch.hierarchy import fabric_of, rail_of_leaf
+from glaunch.hierarchy import fabric_of
+from glaunch.leaf_domains import rail_of_leaf
 from glaunch.network import Link, Network
 
 

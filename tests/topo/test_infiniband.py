@@ -9,7 +9,8 @@ from tests.topo.conftest import READINGS, Faulty, simulate
 from tests.topo.shapes import dragonfly, fat_tree
 
 from glaunch.fabric_files import read_lfts, read_sources
-from glaunch.hierarchy import fabric_of, rail_of_leaf
+from glaunch.hierarchy import fabric_of
+from glaunch.leaf_domains import rail_of_leaf
 from glaunch.merge import merge
 from glaunch.network import Link, Network
 
@@ -117,7 +118,7 @@ def test_other_shapes_are_read_as_they_were_cabled(tmp_path: Path, kind: str) ->
         "islands": lambda: fat_tree(2, 1, 2, 1, 3, 2, 0),
     }[kind]()
     with simulate(made.network, tmp_path) as sim:
-        (tmp_path / "dump.txt").write_text(sim.run("ibnetdiscover"))
+        (tmp_path / "dump.txt").write_text(sim.run(*READINGS["ibnetdiscover"]))
         out = sim.opensm()
     seen = read(tmp_path / "dump.txt")
     want = fabric_of(made.network)

@@ -23,27 +23,33 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def command(job: str | None, as_json: bool) -> int:
     from glaunch import aftermath, pipeline
+    from glaunch.bundle import gathered_hosts
     from glaunch.caller import terminal_width
     from glaunch.commands.looking import the_run
     from glaunch.document import to_document
     from glaunch.errors import UsageError
     from glaunch.logs import HostLogs
     from glaunch.report.job import bundle_text
-    from glaunch.talk import talk
+    from glaunch.talk import counted, talk
     from glaunch.units import plural
 
     world, submission, attempt = the_run(pipeline.open_world(), job, "collect")
     if attempt is None:
         raise UsageError(f"job {submission.job_id} has not run yet: there are no logs", hint="glaunch status")
 
-    def progress(host: HostLogs) -> None:
-        if not host.archive:
-            talk(f"{host.host}: {host.reason}: {host.detail}")
-
+    if attempt.end is None and attempt.start is None:
+        raise UsageError(f"job {submission.job_id} has started no rank yet: there are no logs", hint="glaunch status")
     if attempt.end is None:
         talk(f"job {submission.job_id} runs: {plural(len(attempt.log_hosts), 'host')} asked over SSH")
 
-    bundle = aftermath.fetch(world, attempt, progress)
+    with counted(len(set(attempt.log_hosts) - gathered_hosts(attempt.path)), "hosts") as one_more:
+
+        def progress(host: HostLogs) -> None:
+            if not host.archive:
+                talk(f"{host.host}: {host.reason}: {host.detail}")
+            one_more()
+
+        bundle = aftermath.fetch(world, attempt, progress)
     if as_json:
         click.echo(json.dumps(to_document("bundle", 1, bundle), indent=1))
     else:

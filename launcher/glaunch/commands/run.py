@@ -8,7 +8,7 @@ import click
 
 from glaunch.commands.options import LaunchCommand, launch_options, options_of, request_from
 from glaunch.commands.plan import show_plan
-from glaunch.errors import UsageError
+from glaunch.errors import Interrupted, UsageError
 
 HELP = """Place, submit and follow a job.
 
@@ -61,7 +61,10 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
         return run_here(world, request)
     if allocation := os.environ.get("SLURM_JOB_ID"):
         talk(f"this shell is in allocation {allocation}; a job of its own is submitted (with --here it would run in the allocation)")
-    launched = launch(world, request)
+    try:
+        launched = launch(world, request)
+    except KeyboardInterrupt:  # from the question to Slurm on it is deferred
+        raise Interrupted("interrupted; nothing was submitted") from None
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
         if launched.plan.request.clusters:

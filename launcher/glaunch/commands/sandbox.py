@@ -172,8 +172,7 @@ def status(folder: Path | None, as_json: bool) -> int:
     """Which sandboxes stand on this machine, and the state of their nodes. Exit code 1 when none is up."""
     from glaunch.sandbox.box import Sandbox, standing
 
-    boxes = (Sandbox(folder),) if folder else standing()
-    reports = [_report(box) for box in boxes]
+    reports = [_report(Sandbox(folder))] if folder else [report for box in standing() if (report := _report_if_there(box))]
     if as_json:
         import json
 
@@ -191,14 +190,29 @@ def status(folder: Path | None, as_json: bool) -> int:
     return 0 if any(report["up"] for report in reports) else 1
 
 
+def _report_if_there(box: "Sandbox") -> dict[str, Any]:
+    """Nothing of one that went away while all were asked, or is going."""
+    from glaunch.sandbox.box import NoSandbox, NotUp
+
+    try:
+        return _report(box)
+    except (NoSandbox, NotUp):
+        return {}
+
+
 def _report(box: "Sandbox") -> dict[str, Any]:
+    from glaunch.sandbox.box import NotUp
+
     report: dict[str, Any] = {"dir": str(box.dir), "up": box.up, "init_pid": box.init, **box.facts}
     del report["schema"]
     if report["up"]:
         report["homes"] = {user: str(box.home(user)) for user in report["users"]}
         states = box.exec(["sinfo", "-h", "-o", "%T %D"], timeout_s=15)
         report["states"] = {state: int(count) for state, count in (line.split() for line in states.stdout.splitlines())}
-        report["slurm_version"] = box.exec(["sinfo", "--version"], timeout_s=15).stdout.split()[-1]
+        version = box.exec(["sinfo", "--version"], timeout_s=15)
+        if version.code != 0:
+            raise NotUp(f"the sandbox in {box.dir} ended while it was asked: {version.stderr.strip()}")
+        report["slurm_version"] = version.stdout.split()[-1]
     return report
 
 

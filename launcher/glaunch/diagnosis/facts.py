@@ -66,6 +66,8 @@ class JobFacts:
     """out/HOST.log (or its end) of hosts where ranks failed; `failures.first_failure` names the first."""
     exit_code: int | None = None
     """From the attempt's exit.json."""
+    left_in: str = ""
+    """The line of setup that a job without exit.json was in."""
     logs: LogBundle | None = None
 
     @property

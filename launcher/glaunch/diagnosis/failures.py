@@ -1,8 +1,7 @@
 """GL20x: why a job failed, and which rank did so first, from what srun, slurmstepd and Slurm say.
 
-Slurm's words, as seen on 22.05 to 26.05: `srun: error: n006: task 17: Exited with exit code 5`, `srun: error: n[1-2]: tasks 0-7: Killed`,
-`slurmstepd-n001: error: *** STEP 3.0 ON n001 CANCELLED AT … DUE TO TIME LIMIT ***`. What follows a cancellation is its consequence, so only
-the first line of its kind counts.
+Slurm's words, as seen on 22.05 to 26.05: those of `parsers/srun_words.py`, and `slurmstepd-n001: error: *** STEP 3.0 ON n001 CANCELLED AT …
+DUE TO TIME LIMIT ***`. What follows a cancellation is its consequence, so only the first line of its kind counts.
 """
 
 import itertools
@@ -13,17 +12,18 @@ from dataclasses import dataclass
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.diagnosis.launchers import AGENTS, failed_rank
-from glaunch.diagnosis.unstarted import stopped_before_ranks, unstarted
+from glaunch.diagnosis.unstarted import left_shell, stopped_before_ranks, unstarted
 from glaunch.parsers.labelled import labelled
+from glaunch.parsers.srun_words import bad_end
 
-_TASK = re.compile(r"srun: error: (?P<hosts>[^\s:]+): tasks? (?P<tasks>[\d,-]+): (?P<what>.+)$")
 _LAUNCH = re.compile(r"srun: error: [Tt]ask (?P<task>\d+) launch failed: (?P<what>.+)$")
 _EXIT = re.compile(r"Exited with exit code (\d+)")
 _NOT_FOUND = re.compile(
     r"execve\(\): .*(No such file or directory|Permission denied)|"
     r": (command )?not found$|env: .*No such file or directory$|bad interpreter: "
 )
-_NAMED = re.compile(r"([^\s:]+): (?:command )?not found$")
+_UNKNOWN_NAME = re.compile(r"([^\s:‘’'\"]+)[’'\"]?: (?:command not found|not found|No such file or directory)$")
+"""Which program a shell, or env, did not find."""
 _ENDED = re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] error: \*\*\* (?:JOB|STEP) \d\S* ON \S+ CANCELLED AT ")
 """How slurmstepd may begin its line about an end, without its own name. **Source:** seen on 26.05.5."""
 _OOM = re.compile(r"oom[-_ ]kill|Out [Oo]f [Mm]emory|OUT_OF_MEMORY", re.IGNORECASE)
@@ -69,6 +69,8 @@ def failures(facts: JobFacts) -> Iterator[Finding]:
     found = [*_causes(facts), *_deaths(facts), *_never_started(facts)]
     if not found and facts.exit_code and not facts.ranks:
         found = list(unstarted(facts))
+    if not found and facts.job.over:
+        found = list(left_shell(facts))
     yield from found
     if not found and (facts.exit_code or (facts.job.over and facts.job.state != "COMPLETED")):
         yield _unexplained(facts)
@@ -149,7 +151,11 @@ def _deaths(facts: JobFacts) -> Iterator[Finding]:
         if missing is not None and exited and int(exited[1]) in (2, 13, 126, 127):
             where, line = missing
             advice = "the node must have it at the same path: name one that it has, or start from a shared file system"
-            title = f"{death.host} {_cannot_start(facts.program, line)}{also}"
+            title = f"{death.host} cannot start the program{f' {facts.program}' if facts.program else ''}{also}"
+            other = _UNKNOWN_NAME.search(line)
+            if other and facts.program.rpartition("/")[2] not in ("", other[1].rpartition("/")[2]):
+                title = f"rank {death.rank} found no {other[1]} on {death.host} and exited with code {exited[1]}{also}"
+                advice = "load it before the ranks start (--module, --setup), or name its whole path"
             yield Finding("GL208", "error", title, death.host, death.rank, where, line, advice)
             continue
         how = f"exited with code {exited[1]}{_signal_words(int(exited[1]))}" if exited else f"died: {death.what}"
@@ -216,13 +222,13 @@ def _task_lines(facts: JobFacts) -> Iterator[_Death]:
     over = seen = False
     for where, line in _batch_lines(facts):
         over = over or (_from_slurm(line) and any(words in line for words in _END))
-        found = _TASK.match(line)
-        if found and found["what"] != "Exited with exit code 0":
-            first = re.match(r"\d+", found["tasks"])
-            task = facts.first_rank_beside(found["hosts"]) + (int(first[0]) if first else 0)
-            rank, host = _whose(facts, task) or (task, host_of.get(task, found["hosts"]))
+        end = bad_end(line)
+        if end is not None:
+            first = re.match(r"\d+", end.tasks)
+            task = facts.first_rank_beside(end.hosts) + (int(first[0]) if first else 0)
+            rank, host = _whose(facts, task) or (task, host_of.get(task, end.hosts))
             seen = True
-            yield _Death(where, line, host, rank, found["what"], _how_many(found["tasks"]) - 1, over)
+            yield _Death(where, line, host, rank, end.what, _how_many(end.tasks) - 1, over)
     if facts.form == "mpi" and facts.exit_code and facts.ranks and not (over or seen):
         yield _of_mpirun(facts, host_of)
 
@@ -259,14 +265,6 @@ def _how_many(tasks: str) -> int:
 def _missing_program(facts: JobFacts) -> tuple[str, str] | None:
     lines = itertools.chain(_batch_lines(facts), *(output.lines() for output in facts.outputs))
     return next(((where, line) for where, line in lines if _NOT_FOUND.search(line)), None)
-
-
-def _cannot_start(program: str, line: str) -> str:
-    """`cannot start the program ./a.out`; where the line names another one, it is one that the program itself calls."""
-    named = _NAMED.search(line)
-    if program and named is not None and named[1].rpartition("/")[2] != program.rpartition("/")[2]:
-        return f"has no program {named[1]}, which {program} calls"
-    return f"cannot start the program{f' {program}' if program else ''}"
 
 
 def _never_started(facts: JobFacts) -> Iterator[Finding]:

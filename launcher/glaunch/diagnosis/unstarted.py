@@ -16,6 +16,8 @@ _NO_PROGRAM = re.compile(r": not found(, and .+ is run by it)?$|: may not be exe
 _PROGRAM_ADVICE = "every node must have it at the same path: name one that they have, or start from a shared file system"
 _NODE_ADVICE = "leave the node out with --exclude and tell your centre, or put the job's folder where all nodes can write (rundir.path)"
 
+_LEFT_ADVICE = "take out its exec (or its own EXIT trap), or that of a file that it reads: the shell that starts the ranks was gone"
+
 
 def stopped_before_ranks(facts: JobFacts) -> bool:
     """True when the job says that it started no rank; what srun says of exit codes then is about the look at the nodes."""
@@ -43,6 +45,13 @@ def unstarted(facts: JobFacts) -> Iterator[Finding]:
         yield Finding(
             "GL213", "error", title, "", None, where, line, "the line says what it met; the job's whole output is in the same file"
         )
+
+
+def left_shell(facts: JobFacts) -> Iterator[Finding]:
+    """That the job's own shell was left in a line of setup, and could say nothing of its end, whatever Slurm says of it."""
+    if facts.left_in:
+        title = f"the job ended in a line of setup, and no rank was started: {facts.left_in}"
+        yield Finding("GL213", "error", title, "", None, f"{facts.file('setup')}:1", facts.left_in, _LEFT_ADVICE)
 
 
 def _node_finding(what: str, nodes: list[tuple[str, str, str]]) -> Finding:

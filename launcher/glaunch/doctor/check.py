@@ -6,10 +6,11 @@ from glaunch.doctor.cables import cable_findings
 from glaunch.doctor.checkup import Checkup
 from glaunch.doctor.names import name_findings
 from glaunch.doctor.oversubscription import subscription_findings
+from glaunch.doctor.rails import rail_findings
 from glaunch.doctor.scheduling import scheduling_findings
 from glaunch.doctor.trees import tree_findings
 
-RULES = (scheduling_findings, name_findings, tree_findings, block_findings, cable_findings, subscription_findings)
+RULES = (scheduling_findings, name_findings, tree_findings, block_findings, cable_findings, rail_findings, subscription_findings)
 WRONG = frozenset({"error", "warning"})
 _SEVERITIES = ("error", "warning", "note")
 

@@ -196,7 +196,7 @@ class SlurmCommands(SlurmDatabase):
         with SignalsDeferred():
             done = self._call(self._surround(Surroundings(inherited, folder, own_session=True)), argv, self._submit_timeout_s)
         if done.code != 0:
-            raise refusal(done, "the job", self._submit_timeout_s)
+            raise _unclear(done) or refusal(done, "the job", self._submit_timeout_s)
         return _submitted(done)
 
     def cancel(self, ids: Iterable[str]) -> None:
@@ -231,6 +231,26 @@ _UNPIN = MappingProxyType(
     }
 )
 """scontrol's words for an empty ReqNodeList that it does not take. **Source:** tried on 22.05.8; the same on 24.11.5 and 26.05.5."""
+
+
+def _unclear(done: Completed) -> ControllerSilent | None:
+    """The error for an sbatch that failed without a word of refusal: killed, silent, or with an id (a site's wrapper failed after it).
+
+    The job may be there, so a second submission would be one too many. None where it is a refusal, or runs into the deadline.
+    """
+    if done.code is None or "error:" in done.stderr or "fatal:" in done.stderr:
+        return None
+    killed = done.code < 0 or 128 < done.code < 160
+    told = (done.stdout + done.stderr).strip()
+    if not killed and told and not any(_ANSWER.fullmatch(line.strip()) for line in done.stdout.splitlines()):
+        return None
+    end = f"signal {-done.code}" if done.code < 0 else f"code {done.code}"
+    return ControllerSilent(
+        f"sbatch ended with {end} and no word of Slurm's: {spoken(done) if told else 'it said nothing'}",
+        argv=done.argv,
+        stderr=done.stderr,
+        hint="look: squeue --me",
+    )
 
 
 def _submitted(done: Completed) -> SubmitAnswer:

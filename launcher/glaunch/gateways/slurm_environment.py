@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from glaunch.errors import UsageError
-from glaunch.inherited import NOT_HANDED_ON, around_a_new_job
+from glaunch.inherited import NOT_HANDED_ON, around_a_new_job, with_functions
 
 WHERE_THE_CLUSTER_IS = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_CLUSTERS", "SLURM_JWT", "SLURM_PROTOCOL_VERSION")
 """Kept in every call. SLURM_CLUSTERS is `--clusters`: with one name all calls go to that cluster."""
@@ -40,8 +40,8 @@ def submitting_environment(environ: Mapping[str, str]) -> dict[str, str]:
     of the job ask the database. So do SBATCH_WAIT (sbatch would wait for the job's end, and its id
     with it), SLURM_HOSTFILE (every srun of the job would become `--distribution=arbitrary`) and other options of srun that the steps set.
     Inside an allocation all of the outer job's SLURM_* go: they describe that job, not the new one, and would bind the new one's ranks to
-    the cores of a task of the old one.
+    the cores of a task of the old one. Exported functions go along (`with_functions`).
     **Source:** INPUT ENVIRONMENT VARIABLES of sbatch(1).
     """
     around = around_a_new_job(environ, WHERE_THE_CLUSTER_IS)
-    return {name: value for name, value in around.items() if name not in NOT_HANDED_ON}
+    return with_functions({name: value for name, value in around.items() if name not in NOT_HANDED_ON})

@@ -28,10 +28,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What one archive holds. `skipped` counts members that are neither files nor folders: links, pipes, devices."""
+    """What one archive holds: its regular files, and the bytes of all its members."""
 
     files: tuple[Member, ...]
-    skipped: int
     size_bytes: int
 
 
@@ -51,7 +50,7 @@ def contents(read: Read, *, max_files: int, max_bytes: int) -> Contents:
     """
     files: list[Member] = []
     names: set[str] = set()
-    skipped = total = 0
+    others = total = 0  # others: links, pipes, devices
     for kind, name, size in _headers(read):
         total += size
         if total > max_bytes:
@@ -60,7 +59,7 @@ def contents(read: Read, *, max_files: int, max_bytes: int) -> Contents:
             _drop(read, size)
             continue
         if kind == "other":
-            skipped += 1
+            others += 1
             _drop(read, size)
         else:
             path = _safe(name)
@@ -68,9 +67,9 @@ def contents(read: Read, *, max_files: int, max_bytes: int) -> Contents:
                 raise BrokenTar(f"{path!r} comes twice")
             names.add(path)
             files.append(Member(path, size, _digest(read, size)))
-        if len(files) + skipped > max_files:
+        if len(files) + others > max_files:
             raise TarTooLarge(f"more than {max_files} files")
-    return Contents(tuple(files), skipped, total)
+    return Contents(tuple(files), total)
 
 
 def _safe(name: str) -> str:

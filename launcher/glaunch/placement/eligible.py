@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from glaunch.cluster import Cluster, Partition
 from glaunch.errors import UsageError
 from glaunch.hostlist import expand
+from glaunch.placement.kinds import MIXED, Kind, as_one_kind, free_gpus, kind_of, kinds_of, mixture_of
 from glaunch.placement.layout import RankLayout, asked_gpus, layout
 from glaunch.placement.partition import member_rows
 from glaunch.placement.restrictions import SLURM_DECIDES, features, reservations
@@ -78,19 +79,20 @@ def eligible(
     now_s: float,
     time_limit_s: int | None,
     excluded: frozenset[str] = frozenset(),
+    beside: frozenset[str] = frozenset(),
 ) -> Eligible:
     """The nodes that the request could use in `partition` at `now_s`, for a job of `time_limit_s` (None: no end).
 
     Nodes of two GPU types or GPU counts are never mixed: of the kinds that fit, the one with enough free nodes is taken, then the one
     with enough nodes at all, then the one with more GPUs per node, then more nodes. With `--mixed` all kinds are one where no single one
     has enough free nodes: each node then carries as many ranks as the least of them has GPUs.
-    `excluded`: nodes that the user's own launches have taken and Slurm does not show yet.
+    `excluded`: nodes that the user's own launches have taken and Slurm does not show yet. `beside`: nodes of the job's other components.
     What is not understood (a state, a constraint) never reads as free.
     Raises UsageError (numbers that cannot be meant, unknown nodes in -w or -x, an unknown reservation).
     """
-    ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded)
+    ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded, beside)
     rows = member_rows(cluster, partition)
-    answers = [_tried(ask, kind, rows) for kind in _kinds(request, cluster, rows)]
+    answers = [_tried(ask, kind, rows) for kind in kinds_of(request, cluster, rows)]
     usable = [answer for answer in answers if isinstance(answer, Eligible)]
     if request.mixed and not any(len(answer.nodes) >= answer.layout.nodes for answer in usable):
         mixed = _tried(ask, _mixed_kind(ask, rows), rows)
@@ -102,7 +104,7 @@ def eligible(
     )
 
 
-def _tried(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible | UsageError:
+def _tried(ask: _Ask, kind: Kind, rows: Sequence[int]) -> Eligible | UsageError:
     """The answer for nodes of one kind; the error where the request's numbers cannot be meant on them (they may be on another kind)."""
     try:
         return _of_kind(ask, kind, rows)
@@ -124,7 +126,13 @@ def _preference(answer: Eligible) -> tuple[bool, bool, bool, bool, int, int, str
 
 
 def _prepare(
-    request: Request, cluster: Cluster, partition: Partition, now_s: float, time_limit_s: int | None, excluded: frozenset[str]
+    request: Request,
+    cluster: Cluster,
+    partition: Partition,
+    now_s: float,
+    time_limit_s: int | None,
+    excluded: frozenset[str],
+    beside: frozenset[str],
 ) -> _Ask:
     known = cluster.nodes.row
     sets: dict[str, tuple[str, ...]] = {"-w": expand(request.nodelist or ""), "-x": expand(request.exclude or "")}
@@ -143,60 +151,29 @@ def _prepare(
         refused=frozenset(sets["-x"]),
         wanted=frozenset(sets["-w"]),
         has_features=features(request.constraint) or (lambda _: True),
-        held=held,
+        held={**held, **dict.fromkeys(beside, "for the components before it")},
         inside=inside,
         ahead=ahead,
         now_s=now_s,
     )
 
 
-def _kinds(request: Request, cluster: Cluster, rows: Sequence[int]) -> list[tuple[str, int]]:
-    """The kinds of node to try: (GPU type, GPUs per node), ("", 0) for all nodes as machines without GPUs."""
-    asked = asked_gpus(request)
-    if asked and asked[1] == 0:
-        return [("", 0)]
-    if cluster.nodes.hidden and not asked:
-        raise UsageError(
-            "Slurm does not show its nodes here (PrivateData), so how many GPUs a node has must be said",
-            hint="--gpus-per-node [TYPE:]8 (0: none), or once and for all: the key gpus_per_node",
-        )
-    found = {_kind(cluster, row, asked) for row in rows}
-    with_gpus = sorted(kind for kind in found if kind[1])
-    return with_gpus or ([] if not rows else [("", 0)])
-
-
-def _kind(cluster: Cluster, row: int, asked: tuple[str, int] | None) -> tuple[str, int]:
-    if asked and asked[0]:
-        return asked[0], next((gpu.total for gpu in cluster.nodes.gpus_at(row) if gpu.kind == asked[0]), 0)
-    return cluster.nodes.gpu_types[row], int(cluster.nodes.gpus_total[row])
-
-
-MIXED = "mixed"
-"""The GPU type of a kind that stands for all kinds: none is asked for."""
-
-
-def _mixed_kind(ask: _Ask, rows: Sequence[int]) -> tuple[str, int]:
+def _mixed_kind(ask: _Ask, rows: Sequence[int]) -> Kind:
     """All nodes with GPUs that nothing else keeps out as one kind: its number of GPUs is the least of theirs, or what was asked."""
     asked = asked_gpus(ask.request)
-    gpus = [_kind(ask.cluster, row, asked)[1] for row in rows if not _never(ask, row, Share(0, 0, 0), 0, bool(ask.wanted))]
+    gpus = [kind_of(ask.cluster, row, asked)[1] for row in rows if not _never(ask, row, Share(0, 0, 0), 0, bool(ask.wanted))]
     least = min((count for count in gpus if count >= (asked[1] if asked else 1)), default=0)
     return MIXED, asked[1] if asked else least
 
 
-def _free_gpus(cluster: Cluster, row: int, kind: tuple[str, int], asked: tuple[str, int] | None) -> int:
-    if asked and asked[0]:
-        return next((gpu.total - gpu.allocated for gpu in cluster.nodes.gpus_at(row) if gpu.kind == kind[0]), 0)
-    return int(cluster.nodes.gpus_total[row] - cluster.nodes.gpus_allocated[row])
-
-
-def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
+def _of_kind(ask: _Ask, kind: Kind, rows: Sequence[int]) -> Eligible:
     request, cluster = ask.request, ask.cluster
     nodes, asked = cluster.nodes, asked_gpus(request)
     is_mixed, most = kind[0] == MIXED, kind[1]
     if is_mixed:
-        kind, members, most = _of_all_kinds(cluster, kind[1], rows, asked)
+        kind, members, most = as_one_kind(cluster, kind[1], rows, asked)
     else:
-        members = [row for row in rows if kind[1] == 0 or _kind(cluster, row, asked) == kind]
+        members = [row for row in rows if kind[1] == 0 or kind_of(cluster, row, asked) == kind]
     lay = layout(request, node_gpus=kind[1], gpu_type=kind[0], node_cpus=int(min(nodes.cpus_total[row] for row in members)))
     exclusive, share = share_of(request, cluster, ask.partition, lay, members, most)
     restricted = len(ask.wanted) >= lay.nodes
@@ -210,11 +187,11 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
             continue
         if not nodes.states[row].startswith("FUTURE"):
             sets["ever"].append(row)
-        where, why = _now(ask, row, share, exclusive, _free_gpus(cluster, row, kind, asked))
+        where, why = _now(ask, row, share, exclusive, free_gpus(cluster, row, kind, asked))
         sets[where].append(row) if where else busy.update((why,))
         busy.update((AHEAD,) if where == AHEAD else ())
     notes = _notes(ask, kind)
-    mixture = _mixture(cluster, members, asked) if is_mixed else ()
+    mixture = mixture_of(cluster, members, asked) if is_mixed else ()
 
     def names(what: str) -> tuple[str, ...]:
         return tuple(nodes.names[row] for row in sets[what])
@@ -238,23 +215,6 @@ def _of_kind(ask: _Ask, kind: tuple[str, int], rows: Sequence[int]) -> Eligible:
         decided=not notes,
         mixture=mixture,
     )
-
-
-def _of_all_kinds(
-    cluster: Cluster, gpus: int, rows: Sequence[int], asked: tuple[str, int] | None
-) -> tuple[tuple[str, int], list[int], int]:
-    """(the kind that all of them are taken for, the nodes with so many GPUs or more, the most that one of them has)."""
-    counts = {row: _kind(cluster, row, asked)[1] for row in rows}
-    members = [row for row, count in counts.items() if gpus and count >= gpus]
-    if not members:
-        raise UsageError("--mixed: no node here has GPUs that this job could use", hint="leave it out")
-    return (asked[0] if asked else "", gpus), members, max(counts[row] for row in members)
-
-
-def _mixture(cluster: Cluster, rows: Sequence[int], asked: tuple[str, int] | None) -> tuple[tuple[str, int, int], ...]:
-    """(GPU type, GPUs per node, nodes) of the kinds among these, most nodes first."""
-    kinds = Counter(_kind(cluster, row, asked) for row in rows)
-    return tuple((kind, gpus, count) for (kind, gpus), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _counted(counts: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -317,7 +277,7 @@ def _now(ask: _Ask, row: int, share: Share, exclusive: bool, free_gpus: int) -> 
     return (STARTABLE if where == STARTABLE else FREE), ""
 
 
-def _notes(ask: _Ask, kind: tuple[str, int]) -> tuple[str, ...]:
+def _notes(ask: _Ask, kind: Kind) -> tuple[str, ...]:
     notes = [HIDDEN_NODES] if ask.cluster.nodes.hidden else []
     if ask.request.constraint and features(ask.request.constraint) is None:
         notes.append(f"--constraint {ask.request.constraint}: only Slurm can tell which nodes these are")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from glaunch.errors import UsageError
 from glaunch.request import Request
+from glaunch.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,15 @@ def asked_gpus(request: Request) -> tuple[str, int] | None:
     return kind, int(number)
 
 
-def as_asked(request: Request, layout: RankLayout, nodes: int) -> str:
-    """So many full nodes in the options that the line has: `-N 2`, `-n 16`, or both. For a hint."""
+def as_asked(request: Request, layout: RankLayout, nodes: int, *, counted: bool = False) -> str:
+    """So many full nodes in the options that the line has: `-N 2`, `-n 16`, or both. For a hint.
+
+    `counted`: with the number of nodes behind it where no option says it, `-n 16 (2 nodes)`.
+    """
     parts = (
         f"-N {nodes}" if request.nodes is not None else "",
         f"-n {nodes * layout.tasks_per_node}" if request.nodes is None or request.tasks is not None else "",
+        f"({plural(nodes, 'node')})" if counted and request.nodes is None else "",
     )
     return " ".join(part for part in parts if part)
 

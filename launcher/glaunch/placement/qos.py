@@ -10,7 +10,7 @@ from glaunch.errors import NeverFits
 from glaunch.placement.eligible import Eligible
 from glaunch.placement.layout import as_asked
 from glaunch.request import Request
-from glaunch.units import format_time, plural
+from glaunch.units import format_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,7 @@ def _hint(request: Request, broken: _Broken, fit: Eligible, each: Mapping[str, i
     ways = []
     if broken.counted != "node" and per_node:
         nodes = -(-broken.value // per_node) if broken.least else broken.value // per_node
-        counted = "" if request.nodes is not None else f" ({plural(nodes, 'node')})"
-        ways += [as_asked(request, layout, nodes) + counted] if nodes else []
+        ways += [as_asked(request, layout, nodes, counted=True)] if nodes else []
     ranks, nodes = (layout.tasks_per_node, 1) if broken.counted == "node" else (layout.tasks, layout.nodes)
     if broken.resource == "cpu" and not broken.least and broken.value >= ranks:
         ways.append(f"-c {broken.value // ranks}")

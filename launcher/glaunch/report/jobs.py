@@ -35,7 +35,7 @@ def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
     if width >= 100:
         head = [*head, "folder"]
         rows = [[*cells, one.folder] for cells, one in zip(rows, jobs, strict=True)]
-    return "\n".join(table(head, rows, width, wide=head.index("state"))) + "\n"
+    return "\n".join(table(head, rows, width)) + "\n"
 
 
 def _named(job: JobLine) -> str:

@@ -61,12 +61,12 @@ def later(plan: Plan, width: int) -> list[str]:
         return []
     if HIDDEN_NODES in plan.notes:
         return row("later", "not known: Slurm does not show its nodes", width)
-    parts = [f"now: {_pods_leaves(plan.placement.cost) if plan.placement else 'not enough nodes are free'}"]
-    said = Counter(_pods_leaves(one.cost) for one in look.moments)
-    for one in look.moments:
-        plain = _pods_leaves(one.cost)  # of two moments with the same pods and leaves the later one has fewer switches to cross
-        words = plain if said[plain] == 1 else one.cost.in_words(len(one.nodes))
-        parts.append(f"in ~{format_span(one.in_s)}, if nobody else takes them: {words}")
+    sets = [(one.cost, len(one.nodes)) for one in look.moments]
+    sets = [(plan.placement.cost, len(plan.placement.nodes)), *sets] if plan.placement else sets
+    plain = Counter(_pods_leaves(cost) for cost, _ in sets)  # the better of two alike has fewer switches to cross
+    words = [text if plain[text := _pods_leaves(cost)] == 1 else cost.in_words(nodes) for cost, nodes in sets]
+    parts = [f"now: {words.pop(0) if plan.placement else 'not enough nodes are free'}"]
+    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {text}" for one, text in zip(look.moments, words, strict=True)]
     if not look.moments:
         parts.append(f"no better when running jobs end ({plural(look.ends, 'moment')} at which nodes come free)")
     lines = row("later", "; ".join(parts), width)

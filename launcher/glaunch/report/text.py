@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 _BLANK_LETTERS = re.compile("[\u115f\u1160\u3164\uffa0]")  # letters that no font shows
 
 
-_CELL_MAX = 32
-_LAST_MAX = 16
-"""What a wide column leaves to the last one."""
+_CELL_MIN, _LAST_MIN = 32, 20
+"""No cell is cut to less; so much of the last column is shown before the others are cut."""
 
 
 def clean(text: str, *, lines: bool = False) -> str:
@@ -90,16 +89,14 @@ def row(label: str, text: str, width: int, *, indent: int = 13) -> list[str]:
     return wrapped(clean(text), width, first=pad(f"  {label}", indent), rest=" " * indent)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int, *, wide: int | None = None) -> list[str]:
-    """Columns side by side, cells cleaned; the last column takes what is left and is cut there. The column `wide` is cut only where the
-    others need the room."""
-    texts = [[clean(cell) for cell in one] for one in (head, *rows)]
-    limits = [_CELL_MAX] * (len(head) - 1)
-    if wide is not None:
-        most = [min(max(columns(one[index]) for one in texts), limit) for index, limit in enumerate((*limits, _LAST_MAX)) if index != wide]
-        limits[wide] = max(_CELL_MAX, width - sum(most) - 2 * len(limits))
-    cells = [[*map(cut, one[:-1], limits), one[-1]] for one in texts]
-    widths = [max(columns(one[index]) for one in cells) for index in range(len(head))]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Columns side by side, cells cleaned. Where `width` does not hold all, the longest cells are cut, and the last column."""
+    whole = [[clean(cell) for cell in one] for one in (head, *rows)]
+    full = [max(columns(one[index]) for one in whole) for index in range(len(head))]
+    room = width - 2 * (len(head) - 1) - min(full[-1], _LAST_MIN)
+    longest = next((most for most in range(max(full), _CELL_MIN, -1) if sum(min(one, most) for one in full[:-1]) <= room), _CELL_MIN)
+    cells = [[*(cut(cell, longest) for cell in one[:-1]), one[-1]] for one in whole]
+    widths = [min(one, longest) for one in full[:-1]]
     lines = []
     for one in cells:
         start = "  ".join(pad(cell, widths[index]) for index, cell in enumerate(one[:-1]))

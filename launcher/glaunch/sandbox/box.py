@@ -20,6 +20,14 @@ MARK = "sandbox.json"
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
+class NoSandbox(UsageError):
+    """A folder that is no sandbox, or not any more."""
+
+
+class NotUp(GlaunchError):
+    """A sandbox in which nothing runs, or nothing any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     """The sandbox whose folder is `dir`."""
@@ -32,9 +40,9 @@ class Sandbox:
         try:
             facts: Mapping[str, Any] = json.loads((self.dir / MARK).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise UsageError(f"there is no sandbox in {self.dir}", hint=f"glaunch sandbox up --dir {self.dir}") from None
+            raise NoSandbox(f"there is no sandbox in {self.dir}", hint=f"glaunch sandbox up --dir {self.dir}") from None
         except (OSError, ValueError) as fault:
-            raise UsageError(f"{self.dir} is no sandbox ({fault})", hint=f"glaunch sandbox up --dir {self.dir}") from None
+            raise NoSandbox(f"{self.dir} is no sandbox ({fault})", hint=f"glaunch sandbox up --dir {self.dir}") from None
         return facts
 
     @property
@@ -68,7 +76,7 @@ class Sandbox:
             raise UsageError(f"{user!r} is nobody in the sandbox", hint=f"its people are root, {', '.join(USERS)}")
         init = self.init
         if init is None:
-            raise GlaunchError(f"the sandbox in {self.dir} is not up", hint=f"glaunch sandbox up --dir {self.dir}")
+            raise NotUp(f"the sandbox in {self.dir} is not up", hint=f"glaunch sandbox up --dir {self.dir}")
         inner = [*_as_user(user, {"TERM": term, **(env or {})}), *command]
         if node:
             self._must_run(node)

@@ -42,7 +42,7 @@ class _FaultFailed(GlaunchError):
     """A command of the fault's said no; the message has its words."""
 
 
-def _tell(box: Sandbox, script: str, *words: str, node: str = "", timeout_s: float = 30.0) -> str:
+def _tell(box: Sandbox, script: str, *words: str, node: str = "", timeout_s: float = 150.0) -> str:
     """Run a few lines of shell as root; `words` are $0, $1, … Raises GlaunchError with what they said when they fail."""
     done = box.exec(["bash", "-euc", script, *words], node=node, timeout_s=timeout_s)
     if done.code != 0:
@@ -94,8 +94,9 @@ _END_BY_PIDFILE = """
 pid=$(cat "/run/$0.pid" 2>/dev/null) || exit 0
 kill "$1" "$pid" 2>/dev/null || exit 0
 [ "$1" = -TERM ] || exit 0
-for ((i = 0; i < 200; i++)); do [ -e "/proc/$pid" ] || exit 0; sleep 0.05; done
+for ((i = 0; i < 400; i++)); do [ -e "/proc/$pid" ] || exit 0; sleep 0.05; done
 kill -9 "$pid"
+while [ -e "/proc/$pid" ]; do sleep 0.05; done
 """
 
 
@@ -114,7 +115,7 @@ def _stop_slurmctld(box: Sandbox, _: str, __: Slowness) -> None:
 def _start_slurmctld(box: Sandbox, _: str) -> None:
     # Slurm's state is kept: jobs that ran go on. The log is /srv/log/slurmctld.
     script = """kill -CONT "$(cat /run/$0.pid)" 2>/dev/null || $0
-    for ((i = 0; i < 100; i++)); do ! scontrol ping | grep -q 'is UP' || exit 0; sleep 0.1; done; exit 1"""
+    for ((i = 0; i < 600; i++)); do ! scontrol ping | grep -q 'is UP' || exit 0; sleep 0.1; done; exit 1"""
     _tell(box, script, "slurmctld")
 
 
@@ -126,14 +127,14 @@ def _power_off(box: Sandbox, node: str, _: Slowness) -> None:
     # The file goes first: without it nothing tries to enter the node. Its end of the link goes with its network, a moment later.
     script = """[ -e "/srv/node/$0" ] || exit 0
     pid=$(cat "/srv/node/$0"); rm "/srv/node/$0"; kill -9 "$pid"
-    for ((i = 0; i < 200; i++)); do ip link show "$1" >/dev/null 2>&1 || exit 0; sleep 0.02; done; exit 1"""
+    for ((i = 0; i < 3000; i++)); do ip link show "$1" >/dev/null 2>&1 || exit 0; sleep 0.02; done; exit 1"""
     _tell(box, script, node, _port(box, node))
 
 
 def _power_on(box: Sandbox, node: str) -> None:
     script = """[ ! -e "/srv/node/$0" ] || exit 0
     setsid -f unshare --net --uts --ipc --mount bash /srv/node.sh "$0" </dev/null >>/srv/log/up 2>&1
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         [ ! -e "/srv/node/$0" ] || ! nsenter -t "$(cat "/srv/node/$0")" -m -p test -e /run/slurmd.pid || exit 0
         sleep 0.05
     done; tail -n 3 /srv/log/up; exit 1"""

@@ -1,6 +1,7 @@
 """How `glaunch` runs inside as it runs outside: the same interpreter and the same checkout, at the same paths."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Iterable
@@ -64,9 +65,11 @@ def outermost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def wrapper(python: Outer, *, other_root: bool) -> str:
-    """/usr/local/bin/glaunch inside. It sets nothing that a job would inherit."""
+    """/usr/local/bin/glaunch inside. It sets nothing that a job would inherit, and takes nothing away, as sh would (functions of bash)."""
     executable = "/usr/bin/python3" if other_root else python.executable
     comment = "# Written by `glaunch sandbox up`: the glaunch that made this sandbox."
+    if re.fullmatch(r"[\w./+-]{1,100}", executable, re.ASCII):  # what the kernel can read in a first line
+        return f"#!{executable}\n{comment}\n{starter(python, other_root=other_root)}"
     return f'#!/bin/sh\n{comment}\nexec {shlex.quote(executable)} /srv/glaunch.py "$@"\n'
 
 
@@ -76,7 +79,7 @@ def starter(python: Outer, *, other_root: bool) -> str:
         place = f"sys.path.insert(0, {next(path for path in python.path if (Path(path) / 'glaunch').is_dir())!r})"
     else:
         place = f"sys.path[:] = {list(python.path)!r}"
-    return f'import sys\n\n{place}\nsys.argv[0] = "glaunch"\nfrom glaunch.cli import main\n\nmain()\n'
+    return f'import sys\n\n{place}\nsys.argv[0] = "glaunch"\nfrom glaunch.__main__ import main\n\nmain()\n'
 
 
 def python_folders(python: Outer) -> tuple[str, ...]:

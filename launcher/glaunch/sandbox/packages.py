@@ -57,8 +57,8 @@ def place(root: Path) -> str:
     return "this machine" if root == Path("/") else str(root)
 
 
-def hint(root: Path, lacking: Sequence[str]) -> str:
-    """What to type when `lacking` packages are not there."""
+def hint(root: Path) -> str:
+    """What to type where packages are lacking."""
     if root != Path("/"):
         return f"glaunch sandbox up --slurm-root {root} --install (there; starts no service)"
     if shutil.which("apt-get") is None:

@@ -37,7 +37,7 @@ def up(options: SandboxOptions) -> Sandbox:
             _say(pipe, "go")
             _await(folder, "up", time.monotonic() + options.timeout_s)
             _say(pipe, "keep")
-            _await(folder, "kept", time.monotonic() + 10)
+            _await(folder, "kept", time.monotonic() + 60)
     finally:
         os.umask(old_mask)
     return Sandbox(folder)
@@ -51,7 +51,7 @@ def check_machine(root: Path = Path("/"), *, accounting: bool = False) -> None:
         raise GlaunchError("a sandbox needs root: it makes namespaces, mounts and users of its own", hint="sudo glaunch sandbox up")
     lacking = packages.missing(root, accounting=accounting)
     if lacking:
-        raise GlaunchError(f"{packages.place(root)} lacks {', '.join(lacking)}", hint=packages.hint(root, lacking))
+        raise GlaunchError(f"{packages.place(root)} lacks {', '.join(lacking)}", hint=packages.hint(root))
     mount = ["mount", "-t", "tmpfs", "probe", "/tmp"]  # noqa: S108  (in a mount namespace of its own)
     probe = run(["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", *mount], timeout_s=20)
     if probe.code != 0:
