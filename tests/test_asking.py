@@ -9,13 +9,13 @@ from tests.decisions import BLOCKS, CLUSTER, GPU, NODES, Site
 
 from glaunch.asking import parse_wait, wait_words
 from glaunch.cluster import Cluster
-from glaunch.errors import ConfigError, UsageError
+from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.hostlist import expand
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.plan import Plan
-from glaunch.segments import list_refused
+from glaunch.segments import list_refused, segment_that_fits
 
 
 def at(version: tuple[int, ...], topology: Fabric | None = None, **config: str) -> Cluster:
@@ -122,6 +122,36 @@ def test_a_saved_tree_does_not_hide_that_slurm_places_by_blocks() -> None:
     unsized = parse_topology_conf("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", where="topology.conf")
     assert list_refused(unsized, expand("n[1-4]"), (), 0, (23, 11)) == ""
     assert list_refused(unsized, expand("n[1-6]"), (), 0, (23, 11)) != ""
+
+
+UNEVEN = parse_topology_conf("BlockName=b1 Nodes=n[001-003]\nBlockName=b2 Nodes=n004\nBlockSizes=1,2\n", where="topology.conf")
+
+
+def test_a_segment_larger_than_a_base_block_is_never_asked_for(site: Site) -> None:
+    """Slurm refuses it, also where a block has more nodes than its size says."""
+    for version in (V24, V26):
+        with pytest.raises(NeverFits, match="--segment 3: a segment lies in one block, and a block of this topology has 1 node") as no:
+            site.decide(cluster=at(version, UNEVEN), tasks=24, segment=3)
+        assert no.value.hint.startswith("--segment 1, or leave it out")
+        forced = site.decide(cluster=at(version, UNEVEN), tasks=24, segment=3, force=True)
+        assert [option.value for option in forced.directives if option.name == "segment"] == ["3"]
+        grouped = site.decide(cluster=at(version, UNEVEN), tasks=16, tp=16)
+        assert not [option for option in grouped.directives if option.name == "segment"]
+    assert site.decide(cluster=at((23, 11, 0), UNEVEN), tasks=24, segment=3).mode
+    assert segment_that_fits(UNEVEN, ("n001", "n002", "n003"), 3) == 1
+
+
+def test_nothing_is_pinned_where_the_partition_is_not_up(site: Site) -> None:
+    plan = site.decide(cluster=replace(CLUSTER, partitions=(replace(GPU, up=False),)))
+    assert (plan.mode, plan.arguments) == ("order", ())
+    assert plan.mode_why == "partition gpu is not up: nothing starts there now"
+
+
+def test_a_partition_for_reservations_takes_no_other_job(site: Site) -> None:
+    closed = replace(CLUSTER, partitions=(replace(GPU, needs_reservation=True),))
+    with pytest.raises(NeverFits, match="partition gpu takes jobs of reservations only"):
+        site.decide(cluster=closed)
+    assert site.decide(cluster=closed, force=True).mode == "pin"
 
 
 @pytest.mark.parametrize("option", ["spread-segments", "consolidate-segments"])

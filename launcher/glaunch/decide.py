@@ -31,7 +31,7 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
-from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, segment_too_large, takes_segments
 from glaunch.settings import Settings
 from glaunch.setup_lines import leaving
 from glaunch.slurm_versions import version_text
@@ -173,6 +173,7 @@ def _impossible(
         or closed_qos(request, cluster, partition)
         or over_limits(request, fit, partition, time_limit_s, bounds.flags)
         or over_bounds(request, bounds, fit, time_limit_s, cpus_per_task)
+        or (segment_too_large(request, cluster.topology, cluster.slurm_version) if cluster.topology else None)
     )
     if found is not None and not request.force:
         raise found
