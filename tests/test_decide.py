@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from tests.decisions import BLOCKS, CLUSTER, FABRIC, NODE_LINES, NODES, Site, options
