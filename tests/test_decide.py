@@ -202,7 +202,10 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
         with pytest.raises(NeverFits) as refused:
             site.decide(tasks=tasks, nodes=3)
         assert refused.value.hint.startswith(hint)
-    assert site.decide(tasks=24, force=True).placement is None
+    forced = site.decide(tasks=24, force=True)
+    assert forced.placement is None
+    assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
+    assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
     assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
     site.fabric = parse_topology_conf("BlockName=a Nodes=n[001-002]\nBlockName=b Nodes=n[003-004]\nBlockSizes=2,4\n", where=SLURMS_OWN)

@@ -117,7 +117,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(request, ground, fit, choice, impossible), *leaving(launch.setup)),
-        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
+        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment, never=impossible is not None)),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, layout.tasks, network_of(settings), ground.model),
@@ -136,13 +136,13 @@ def _warnings(request: Request, ground: Ground, fit: Eligible, choice: Choice, i
     )
 
 
-def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment) -> tuple[str, ...]:
+def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment, *, never: bool) -> tuple[str, ...]:
     cluster = ground.cluster
     return (
         *remarks.requeues(ground.settings, way),
         *((cluster.accounting_note,) if cluster.accounting_note else ()),
         *_in_segments(cluster, ground.slurm, fit, choice.free, segment),
-        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden),
+        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden, never=never),
     )
 
 

@@ -162,8 +162,8 @@ def vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str,
     return ()
 
 
-def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
-    """What is good to know: what the environment added, what would start sooner, why nodes are not free."""
+def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool, never: bool) -> tuple[str, ...]:
+    """What is good to know: what the environment added, what would start sooner (unless it can `never` run), why nodes are not free."""
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
@@ -176,7 +176,7 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidde
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if hidden:
         return tuple(notes)
-    if placement is None:
+    if placement is None and not never:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         some = f"{free} of {plural(layout.nodes, 'node')} free now"
         if free >= layout.nodes:
