@@ -202,8 +202,11 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
         with pytest.raises(NeverFits) as refused:
             site.decide(tasks=tasks, nodes=3)
         assert refused.value.hint.startswith(hint)
-    forced = site.decide(tasks=24, force=True)
-    assert forced.placement is None
+    assert site.decide(tasks=24, force=True).placement is None
+
+
+def test_a_job_that_can_never_run_is_not_said_to_start_later(site: Site) -> None:
+    forced = site.decide(tasks=64, force=True)
     assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
     assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
