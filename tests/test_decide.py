@@ -203,12 +203,6 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
             site.decide(tasks=tasks, nodes=3)
         assert refused.value.hint.startswith(hint)
     assert site.decide(tasks=24, force=True).placement is None
-
-
-def test_a_job_that_can_never_run_is_not_said_to_start_later(site: Site) -> None:
-    forced = site.decide(tasks=64, force=True)
-    assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
-    assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
     assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
     site.fabric = parse_topology_conf("BlockName=a Nodes=n[001-002]\nBlockName=b Nodes=n[003-004]\nBlockSizes=2,4\n", where=SLURMS_OWN)
@@ -268,3 +262,9 @@ def test_a_launcher_that_is_launched_once_a_rank_is_warned_of(site: Site, words:
     assert all(said in one for one in warned)
     site.says("launch.form: exec\n")
     assert not [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
+
+
+def test_a_job_that_can_never_run_is_not_said_to_start_later(site: Site) -> None:
+    forced = site.decide(tasks=64, force=True)
+    assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
+    assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
