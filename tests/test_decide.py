@@ -268,3 +268,10 @@ def test_a_job_that_can_never_run_is_not_said_to_start_later(site: Site) -> None
     forced = site.decide(tasks=64, force=True)
     assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
     assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
+
+
+def test_what_the_environment_said_is_told_by_the_variables_name(site: Site) -> None:
+    plan = site.decide(tasks=8, time="30", inherited=("SBATCH_TIMELIMIT=30",))
+    assert (plan.time_limit_s, plan.time_limit_why) == (1800, "SBATCH_TIMELIMIT")
+    with pytest.raises(UsageError, match=r"no partition 'nope' \(SBATCH_PARTITION\)"):
+        site.decide(tasks=8, partition="nope", inherited=("SBATCH_PARTITION=nope",))

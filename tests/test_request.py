@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.inherited import NOT_HANDED_ON, with_inherited
+from glaunch.inherited import NOT_HANDED_ON, said_by, with_inherited
 from glaunch.request import Request, Words, apart, asks, read_words, split_components, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
@@ -128,6 +128,7 @@ def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
     request = with_inherited(Request(("x",), time="5"), environ)
     assert (request.time, request.partition, request.sbatch) == ("5", "gpu", (("overcommit", None),))
     assert request.inherited == ("SBATCH_OVERCOMMIT=1", "SBATCH_PARTITION=gpu")
+    assert said_by(request) == {"overcommit": "SBATCH_OVERCOMMIT", "partition": "SBATCH_PARTITION"}
     assert request.unused == ("SBATCH_OUTPUT=/x", "SLURM_NTASKS=4")
     assert set(environ) <= NOT_HANDED_ON
     assert with_inherited(Request(("x",)), {"SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}).unused == ()

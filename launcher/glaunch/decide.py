@@ -10,6 +10,7 @@ from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.container import NONE
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
+from glaunch.inherited import said_by
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.parsers.slurm_topology import SLURMS_OWN
@@ -194,10 +195,10 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
-    """What the user did not say, said by the settings: (the request, sbatch's option → where a setting says it)."""
+    """What the user did not say, said by the settings: (the request, sbatch's option → where a setting, or SBATCH_*, says it)."""
     keys = ((option, settings.text(key), settings.where(key)) for option, key in OWN_KEYS.items())
     rows = ((row.name, row.value, row.where) for row in settings.rows("sbatch"))
-    origins: dict[str, str] = {}
+    origins = said_by(request)
     for option, value, where in (*(one for one in keys if one[1]), *(one for one in rows if one[1] is not None)):
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
