@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from tests.decisions import BLOCKS, CLUSTER, FABRIC, NODE_LINES, NODES, Site, options
@@ -236,3 +237,41 @@ def test_what_would_start_sooner_is_said_in_the_options_of_the_line(site: Site, 
     plan = site.decide(cluster=replace(CLUSTER, nodes=busy), **words)
     assert plan.placement is None
     assert f"what would start sooner: {hint}" in plan.notes
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "said"),
+    [
+        (
+            "torchrun --nproc_per_node=8 train.py",
+            {},
+            "torchrun starts ranks itself, and here it is started 16 times, once a rank: --launcher torchrun",
+        ),
+        ("/v/bin/python3 -m torch.distributed.run train.py", {}, "torch.distributed.run starts ranks itself"),
+        ("mpirun -n 16 ./a.out", {"tasks_per_node": 1, "tasks": 2}, "started 2 times, once a rank: --launcher mpi takes the program alone"),
+        ("/usr/bin/srun ./a.out", {}, "once a rank: leave it out, or --launcher exec starts it once"),
+        ("torchrun --node_rank x train.py", {"tasks_per_node": 1, "tasks": 2}, ""),
+        ("srun ./a.out", {"tasks": 1}, ""),
+        ("./srun.py", {}, ""),
+        ("python3 -m trainer torchrun", {}, ""),
+    ],
+)
+def test_a_launcher_that_is_launched_once_a_rank_is_warned_of(site: Site, words: str, more: dict[str, Any], said: str) -> None:
+    warned = [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
+    assert len(warned) == bool(said)
+    assert all(said in one for one in warned)
+    site.says("launch.form: exec\n")
+    assert not [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
+
+
+def test_a_job_that_can_never_run_is_not_said_to_start_later(site: Site) -> None:
+    forced = site.decide(tasks=64, force=True)
+    assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
+    assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
+
+
+def test_what_the_environment_said_is_told_by_the_variables_name(site: Site) -> None:
+    plan = site.decide(tasks=8, time="30", inherited=("SBATCH_TIMELIMIT=30",))
+    assert (plan.time_limit_s, plan.time_limit_why) == (1800, "SBATCH_TIMELIMIT")
+    with pytest.raises(UsageError, match=r"no partition 'nope' \(SBATCH_PARTITION\)"):
+        site.decide(tasks=8, partition="nope", inherited=("SBATCH_PARTITION=nope",))

@@ -1,6 +1,7 @@
 """The lines that remember what was launched."""
 
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,26 @@ def test_a_torn_line_and_foreign_lines_are_passed_over(tmp_path: Path) -> None:
     with history.path.open("ab") as file:
         file.write(b'[1]\n{"id": 5}\n\xff\xfe\n{"id": "b", "at_s')
     assert [submission.id for submission in history.submissions()] == ["a"]
+
+
+def test_a_line_that_cannot_be_ours_stops_no_command(tmp_path: Path) -> None:
+    """A damaged disk, another program's hand: what cannot be used is not there."""
+    history = History(tmp_path, "login1")
+    history.append("a", 1.0, state="submitted", job_id="7", nodes=["n1", 5, None], folder="/f")
+    with history.path.open("a") as file:
+        file.write('{"id": "b", "at_s": 1, "folder": "\\u0000x"}\n{"id": "c", "at_s": 1e400}\n{"id": "d", "at_s": -5}\n')
+        file.write('{"id": "a", "at_s": 2, "job_id": "--help"}\n' + "[" * 100_000 + "\n")
+    os.mkfifo(tmp_path / "submissions-login2.jsonl")
+    (submission,) = history.submissions()
+    assert (submission.id, submission.job_id, submission.nodes) == ("a", "7", ("n1",))
+
+
+def test_a_launch_that_was_stopped_is_not_waited_for_for_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    history = History(tmp_path, "login1")
+    with history.lock(), history.lock(told_s=0.1, most_s=0.4):
+        said = capsys.readouterr().err
+    assert said.count("waits for another launch of yours") == 1
+    assert "is not done after 0.4 s (stopped?)" in said
 
 
 def test_a_line_after_a_torn_one_is_not_lost(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glaunch.errors import UsageError
-from glaunch.inherited import NOT_HANDED_ON, with_inherited
+from glaunch.inherited import NOT_HANDED_ON, said_by, with_inherited
 from glaunch.request import Request, Words, apart, asks, read_words, split_components, with_option
 
 OPTIONS = {"-n": True, "--ntasks": True, "-N": True, "--nodes": True, "-t": True, "--time": True, "--exclusive": False, "-v": False}
@@ -79,6 +79,21 @@ def test_a_word_that_was_perhaps_meant_for_glaunch(line: str, late: tuple[str, .
     assert read_words(line.split(), OPTIONS).late == late
 
 
+@pytest.mark.parametrize(
+    ("line", "slip"),
+    [
+        ("train.py -n 64 --ntask 8 --x", ("--ntask", "--ntasks")),
+        ("train.py --ntassks=8", ("--ntassks", "--ntasks")),
+        ("train.py -n 64 --lr 1", ("", "")),
+        ("train.py -n 64 --task 1", ("", "")),
+        ("-n 64 train.py --ntask 8", ("", "")),
+        ("train.py -n 64 -- --ntask 8", ("", "")),
+    ],
+)
+def test_a_word_of_the_scripts_that_is_nearly_one_of_glaunchs(line: str, slip: tuple[str, str]) -> None:
+    assert read_words(line.split(), OPTIONS).slip == slip
+
+
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)
@@ -113,6 +128,7 @@ def test_a_variable_of_sbatch_counts_only_where_the_line_is_silent() -> None:
     request = with_inherited(Request(("x",), time="5"), environ)
     assert (request.time, request.partition, request.sbatch) == ("5", "gpu", (("overcommit", None),))
     assert request.inherited == ("SBATCH_OVERCOMMIT=1", "SBATCH_PARTITION=gpu")
+    assert said_by(request) == {"overcommit": "SBATCH_OVERCOMMIT", "partition": "SBATCH_PARTITION"}
     assert request.unused == ("SBATCH_OUTPUT=/x", "SLURM_NTASKS=4")
     assert set(environ) <= NOT_HANDED_ON
     assert with_inherited(Request(("x",)), {"SLURM_NTASKS": "4", "SLURM_JOB_ID": "7"}).unused == ()

@@ -10,6 +10,7 @@ from glaunch.cluster import Cluster, Partition, parameters
 from glaunch.container import NONE
 from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
+from glaunch.inherited import said_by
 from glaunch.launch_form import launch_of
 from glaunch.network_model import Model, Network
 from glaunch.parsers.slurm_topology import SLURMS_OWN
@@ -31,7 +32,7 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
-from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, segment_too_large, takes_segments
 from glaunch.settings import Settings
 from glaunch.setup_lines import leaving
 from glaunch.slurm_versions import version_text
@@ -117,7 +118,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(request, ground, fit, choice, impossible), *leaving(launch.setup)),
-        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
+        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment, never=impossible is not None)),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, layout.tasks, network_of(settings), ground.model),
@@ -132,16 +133,17 @@ def _warnings(request: Request, ground: Ground, fit: Eligible, choice: Choice, i
         *_apart(request, ground.cluster, fabric, fit, best),
         *remarks.vain(request, fabric, best),
         *remarks.mixed(fit),
+        *remarks.twice(request, ground.settings.text("launch.form"), fit.layout),
     )
 
 
-def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment) -> tuple[str, ...]:
+def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment, *, never: bool) -> tuple[str, ...]:
     cluster = ground.cluster
     return (
         *remarks.requeues(ground.settings, way),
         *((cluster.accounting_note,) if cluster.accounting_note else ()),
         *_in_segments(cluster, ground.slurm, fit, choice.free, segment),
-        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden),
+        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden, never=never),
     )
 
 
@@ -172,6 +174,7 @@ def _impossible(
         or closed_qos(request, cluster, partition)
         or over_limits(request, fit, partition, time_limit_s, bounds.flags)
         or over_bounds(request, bounds, fit, time_limit_s, cpus_per_task)
+        or (segment_too_large(request, cluster.topology, cluster.slurm_version) if cluster.topology else None)
     )
     if found is not None and not request.force:
         raise found
@@ -192,10 +195,10 @@ def _apart(request: Request, cluster: Cluster, fabric: Fabric, fit: Eligible, be
 
 
 def completed(request: Request, settings: Settings) -> tuple[Request, dict[str, str]]:
-    """What the user did not say, said by the settings: (the request, sbatch's option → where a setting says it)."""
+    """What the user did not say, said by the settings: (the request, sbatch's option → where a setting, or SBATCH_*, says it)."""
     keys = ((option, settings.text(key), settings.where(key)) for option, key in OWN_KEYS.items())
     rows = ((row.name, row.value, row.where) for row in settings.rows("sbatch"))
-    origins: dict[str, str] = {}
+    origins = said_by(request)
     for option, value, where in (*(one for one in keys if one[1]), *(one for one in rows if one[1] is not None)):
         if not asks(request, option):
             request, origins[option] = with_option(request, option, value or None), where
@@ -206,7 +209,7 @@ def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Plac
     """That a job which topology/block would let wait starts in segments."""
     if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
         return ()
-    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes, cluster.slurm_version)
     return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
 
 

@@ -3,16 +3,17 @@
 An intent is on disk before anything is submitted, so that a submission whose glaunch was killed can be found again.
 """
 
-import contextlib
 import errno
 import fcntl
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from glaunch.errors import DiskError
@@ -20,6 +21,7 @@ from glaunch.talk import talk
 
 FAULTS_S = 7 * 86400.0
 """A node that failed a job counts as doubtful for so long."""
+_TICK_S = 0.05
 HELD_S = 120.0
 """A submission that was never seen running keeps its nodes from this user's next launches for so long."""
 
@@ -97,26 +99,33 @@ class History:
     def _events(self) -> Iterator[dict[str, Any]]:
         events = []
         with self._faults_told():
-            texts = [path.read_text(errors="replace") for path in sorted(self.folder.glob("submissions-*.jsonl"))]
+            # To read what is no file would be to wait for ever
+            texts = [
+                path.read_text(errors="replace")
+                for path in sorted(self.folder.glob("submissions-*.jsonl"))
+                if path.is_file() or path.is_dir()
+            ]
         for text in texts:
             for line in text.splitlines():
                 try:
                     event = json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     continue
-                if isinstance(event, dict) and isinstance(event.get("id"), str) and isinstance(event.get("at_s"), int | float):
+                if "\\u0000" not in line and isinstance(event, dict) and isinstance(event.get("id"), str) and _is_moment(event.get("at_s")):
                     events.append(event)
         return iter(sorted(events, key=lambda event: event["at_s"]))
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones."""
+    def lock(self, *, told_s: float = 5.0, most_s: float = 120.0) -> Iterator[None]:
+        """One launch at a time on this login host looks at free nodes and writes its intent: two never choose the same ones.
+
+        That one waits for another is said after `told_s`; after `most_s` it goes on: a launch that was stopped (^Z) keeps the lock.
+        """
         with self._faults_told():
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(self.folder / f"{self.path.stem}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: two at once may then choose the same nodes
-                fcntl.flock(handle, fcntl.LOCK_EX)
+            _lock(handle, told_s, most_s)
             yield
         finally:
             os.close(handle)
@@ -132,13 +141,41 @@ class History:
             ) from error
 
 
+def _lock(handle: int, told_s: float, most_s: float) -> None:
+    """Take the lock. On a file system without locks, or where its holder was stopped and keeps it, two may choose the same nodes."""
+    began_s = monotonic()
+    told = False
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waited_s = monotonic() - began_s
+        except OSError:
+            return
+        else:
+            return
+        if waited_s >= most_s:
+            talk(f"another launch of yours on this host is not done after {most_s:g} s (stopped?): not waited for any longer")
+            return
+        if waited_s >= told_s and not told:
+            told = True
+            talk("waits for another launch of yours on this host, which looks for nodes just now")
+        sleep(_TICK_S)
+
+
+def _is_moment(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < 1e11
+
+
 def _fold(before: Submission | None, event: dict[str, Any]) -> Submission:
     if before is None:
         before = Submission(event["id"], "", "", "", event["at_s"], (), "", "intent", "none")
     changes = {key: event[key] for key in _WORDS if isinstance(event.get(key), str)}
     for key in ("nodes", "faulty"):
         if isinstance(event.get(key), list):
-            changes[key] = tuple(event[key])
+            changes[key] = tuple(name for name in event[key] if isinstance(name, str))
+    if not re.fullmatch(r"\d*", changes.get("job_id", ""), re.ASCII):
+        del changes["job_id"]
     if isinstance(event.get("offset"), int):
         changes["offset"] = event["offset"]
     return replace(before, **changes)

@@ -116,6 +116,12 @@ def with_inherited(request: Request, environ: Mapping[str, str]) -> Request:
     return replace(request, inherited=tuple(dict.fromkeys(used)), unused=left_out)
 
 
+def said_by(request: Request) -> dict[str, str]:
+    """sbatch's option → the variable of the caller's environment that said it, `SBATCH_TIMELIMIT`."""
+    names = (one.partition("=")[0] for one in request.inherited)
+    return {part: name for name in names for part, _ in apart(_ASKED[name.removeprefix("SBATCH_")], "")}
+
+
 def _all_there(request: Request, environ: Mapping[str, str]) -> None:
     """Refuse a name to export that names nothing: sbatch would say nothing, nor of the second half of a value with a comma in it."""
     own = {name for name, _ in request.env}

@@ -101,16 +101,16 @@ def open_world(snapshot: str | None = None, options: Options | None = None, clus
     return World(slurm, settings, load_rules(), load_model(), history, None, at_s, asker_of(Path(snapshot)), why)
 
 
-def see(world: World, request: Request | None = None, *, max_age_s: float) -> tuple[Cluster, Fabric]:
+def see(world: World, request: Request | None = None, *, max_age_s: float, topology: str = "") -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
 
-    Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the default
-    one. A capture brings its own topology, and the site here has no say in it.
+    Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the one
+    that `topology` names, else the default one. A capture brings its own topology, and the site here has no say in it.
     Where an answer cannot be read, or the partition that is asked for was not there when it was kept, nothing is kept of any, and all are
     asked for anew: once. Raises ParseError for what Slurm says now.
     """
     try:
-        cluster, slurm = _seen(world, request, max_age_s)
+        cluster, slurm = _seen(world, request, max_age_s, topology)
         stale = request is not None and _misses_a_partition(request, world.settings, cluster)
     except ParseError:
         if world.kept is None:
@@ -118,7 +118,7 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
         stale = True
     if stale and world.kept is not None:
         world.kept.forget()
-        cluster, slurm = _seen(world, request, max_age_s)
+        cluster, slurm = _seen(world, request, max_age_s, topology)
     cluster = replace(cluster, topology=slurm)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
@@ -128,12 +128,12 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
 
 
-def _seen(world: World, request: Request | None, max_age_s: float) -> tuple[Cluster, Fabric]:
+def _seen(world: World, request: Request | None, max_age_s: float, named: str) -> tuple[Cluster, Fabric]:
     """The cluster and the fabric as Slurm tells them."""
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
     where, none = SLURMS_OWN, "no topology known"
-    name = _topology_name(world, request, cluster)
+    name = _topology_name(world, request, cluster) or named
     if name:
         topology = read_topology(world.slurm, name, now_s, world.kept)
         where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"

@@ -12,13 +12,15 @@ say() { printf 'glaunch: %s: %s\n' "$gl_host" "$*" >&2; }
 # Some Slurms send a signal to this process only (proctrack/cgroup), some to all below it too (linuxproc): one that is there for nothing else
 # tells which. "Z": it is dead, and nobody has asked for its end yet.
 told_all() {
-    sleep 0.1
-    case $(cat "/proc/$gl_canary/stat" 2>/dev/null) in
-    *") Z "* | '')
-        new_canary
-        return 0
-        ;;
-    esac
+    for gl_look in 1 2 3 4 5; do # on a busy node some time lies between the one and the other
+        sleep 0.1
+        case $(cat "/proc/$gl_canary/stat" 2>/dev/null) in
+        *") Z "* | '')
+            new_canary
+            return 0
+            ;;
+        esac
+    done
     return 1
 }
 

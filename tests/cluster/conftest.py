@@ -15,10 +15,12 @@ from glaunch.sandbox.box import Sandbox
 
 PROGRAM = """\
 #!/bin/sh
-# One rank: says where it is, writes a log on its node, and ends with the code that it is asked for.
+# One rank: says where it is, writes a log on its node, lasts as long as it is told (SLEEP seconds, or until the file GATE is there), and
+# ends with the code that it is asked for.
 echo "rank $RANK of $WORLD_SIZE on $(uname -n), local $LOCAL_RANK, node $NODE_RANK, args: $*"
 echo "$RANK" >"$GLAUNCH_LOG_DIR/$(uname -n)-$RANK.log"
 sleep "${SLEEP:-0}"
+[ -z "${GATE-}" ] || until [ -e "$GATE" ]; do sleep 0.1; done
 [ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
 """
 GATEWAY = {"GLAUNCH_SLURM_GATEWAY": "commands"} if find_spec("pyslurm") else {}
@@ -64,6 +66,24 @@ class User:
         wanted = frozenset(states) or FINAL
         return until(lambda: ((job := self.job(job_id)).get("JobState") in wanted and job) or None, timeout_s, f"job {job_id} in {wanted}")
 
+    def run_again(self, job_id: str, restarts: int, timeout_s: float = 60) -> None:
+        """Until a requeued job runs again. It would wait for two minutes; a word against that is lost until its old nodes are free."""
+
+        def runs() -> bool:
+            job = self.job(job_id)
+            if job["Restarts"] == str(restarts) and job["JobState"] not in {"PENDING", "COMPLETING"}:
+                return True
+            self.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+            return False
+
+        until(runs, timeout_s, f"job {job_id} runs again")
+
+    def gate(self) -> Path:
+        """A file that is not there yet, out here: a job with `--env GATE=/home/NAME/gate` lasts until it is touched."""
+        gate = self.home / "gate"
+        gate.unlink(missing_ok=True)
+        return gate
+
     def folder(self, job_id: str) -> Path:
         """The job's folder, out here."""
         script = self.job(job_id)["Command"]
@@ -100,6 +120,7 @@ def idle(box: Sandbox) -> None:
     """End all jobs, undo what tests change, and wait until every node is idle."""
     box.exec(["scancel", "--user=ada"])
     box.exec(["scancel", "--user=bob"])
+    box.exec(["scancel", "--user=root"])
     box.exec(["scontrol", "update", "PartitionName=gpu", "State=UP"])
     count = str(len(box.nodes))
     until(lambda: box.exec(["squeue", "-h"]).stdout == "", 60, "no job left, not even a completing one")
@@ -108,8 +129,9 @@ def idle(box: Sandbox) -> None:
 
 @pytest.fixture
 def ada(cluster: Sandbox) -> Iterator[User]:
-    """ada on the shared sandbox of 16 nodes, with her program in place."""
+    """ada on the shared sandbox of 16 nodes, with her program in place; what a test of another folder left there is over."""
     user = User(cluster)
+    idle(cluster)
     user.write("prog.sh", PROGRAM)
     yield user
     idle(cluster)

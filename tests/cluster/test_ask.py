@@ -15,14 +15,14 @@ ONE_EACH = ("./prog.sh", "-N", "4", "--ntasks-per-node", "1")
 
 
 def running(user: User, count: int) -> None:
-    until(lambda: user.box.exec(["squeue", "-h", "-t", "R", "-o", "%i"]).stdout.count("\n") == count, 20, f"{count} jobs run")
+    until(lambda: user.box.exec(["squeue", "-h", "-t", "R", "-o", "%i"]).stdout.count("\n") == count, 60, f"{count} jobs run")
 
 
 @pytest.fixture
 def two_jobs(ada: User) -> Iterator[User]:
     """Two jobs of root's leave one node on each leaf: the first ends within 40 minutes, the other within 90."""
     for minutes, nodes in (("40", "n[001-003,005-007]"), ("90", "n[009-011,013-015]")):
-        ada.box.exec(["sbatch", "-t", minutes, "-w", nodes, "-N6", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 300"])
+        ada.box.exec(["sbatch", "-t", minutes, "-w", nodes, "-N6", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 900"])
     running(ada, 2)
     yield ada
     ada.box.exec(["scancel", "--user=root"])
@@ -144,7 +144,7 @@ def test_what_a_qos_can_never_run_is_refused_before_slurm_is_asked(accounted: Us
 
 def test_a_plan_from_a_snapshot_is_the_one_on_the_cluster_also_where_accounting_has_limits(accounted: User) -> None:
     def plan(words: str, *snapshot: str) -> tuple[int | None, str]:
-        done = accounted.run("glaunch", *snapshot, "plan", "./prog.sh", "--json", *words.split())
+        done = accounted.glaunch(*snapshot, "plan", "./prog.sh", "--json", *words.split())
         text = re.sub(r'("submission_id": "|prog-)[0-9a-f]+|"cluster_taken_at_s": [\d.]+', r"\1", done.stdout)
         return done.code, text or done.stderr
 
@@ -163,7 +163,7 @@ def test_a_plan_from_a_snapshot_is_the_one_on_the_cluster_also_where_accounting_
 def test_where_jobs_and_nodes_are_private_it_still_plans(sandboxes: Callable[..., Sandbox]) -> None:
     user = User(sandboxes("private", nodes=8, shape="core:1 spine:2 leaf:2 node:2", slurm_conf=("PrivateData=jobs,nodes",)))
     user.write("prog.sh", PROGRAM)
-    user.box.exec(["sbatch", "-N", "3", "-w", "n[001-003]", "--exclusive", "-t", "30", "-o", "/dev/null", "--wrap", "sleep 60"])
+    user.box.exec(["sbatch", "-N", "3", "-w", "n[001-003]", "--exclusive", "-t", "30", "-o", "/dev/null", "--wrap", "sleep 900"])
     running(user, 1)
     launch = (*ONE_EACH, "--gpus-per-node", "0")
     done = user.glaunch("plan", *launch, "-t", "1:00:00", "--when", "--compare")

@@ -104,7 +104,7 @@ def test_inside_a_step_of_another_job_nothing_of_its_binding_is_inherited(sandbo
     user.write("outer.sh", OUTER)
     glaunch = (str(LAUNCHER), sys.executable, "-m", "glaunch")
     line = ("sbatch", "--wait", "-N1", "-n8", "--gres=gpu:h100:8", "-t", "2", "-o", "outer.log", "./outer.sh")
-    done = user.run(*line, *glaunch, timeout_s=60)
+    done = user.run(*line, *glaunch, timeout_s=120)
     said = (user.home / "outer.log").read_text()
     assert done.code == 0, said
     assert "current affinity list: 1\n" in said  # the outer step is bound

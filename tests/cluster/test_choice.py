@@ -89,8 +89,8 @@ def test_never_more_hops_and_never_more_pods_than_slurm(controller: Callable[[Fa
 
 def test_groups_stay_together_on_whatever_slurm_grants(ada: User) -> None:
     """Two pods of 8 nodes with two busy in each: of three groups of 4 two can be whole, and the order of the names would split two."""
-    ada.box.exec(["sbatch", "-w", "n001,n007,n009,n016", "-N4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 60"])
-    until(lambda: "R" in ada.box.exec(["squeue", "-h", "-o", "%t"]).stdout, 20, "the busy nodes are busy")
+    ada.box.exec(["sbatch", "-w", "n001,n007,n009,n016", "-N4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 900"])
+    until(lambda: "R" in ada.box.exec(["squeue", "-h", "-o", "%t"]).stdout, 60, "the busy nodes are busy")
     ada.run("rm", "-rf", ".local/state/glaunch/kept")  # a plan may be made from what was seen a minute ago
     launch = ("./prog.sh", "-N", "12", "--ntasks-per-node", "1", "--segment", "4")
     try:

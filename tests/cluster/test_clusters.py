@@ -27,7 +27,7 @@ SLURM_CONF={OTHER} exec slurmctld -f {OTHER}
 """
 END = f"""\
 SLURM_CONF={OTHER} scontrol shutdown
-for i in 1 2 3 4 5 6 7 8 9; do pgrep -f {OTHER} >/dev/null || break; sleep 0.3; done
+for _ in $(seq 100); do pgrep -f '^[^ ]*slurm(ctld|d) .*{OTHER}' >/dev/null || break; sleep 0.3; done
 sacctmgr -i delete cluster other; rm -rf /srv/other
 """
 
@@ -41,29 +41,29 @@ def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
         text = re.sub(rf"^{key}=.*", f"{key}={value}", text, flags=re.MULTILINE)
     (box.dir / "srv/other").mkdir()
     (box.dir / "srv/other/slurm.conf").write_text(f"{text}SlurmctldPort=7817\nSlurmdPort=7818\n")
-    made = box.exec(["sh", "-c", MAKE], timeout_s=30)
+    made = box.exec(["sh", "-c", MAKE], timeout_s=60)
     assert made.code == 0, made.stderr
     for node in box.nodes:
         box.exec(["sh", "-c", f"mkdir -p /run/slurmd-other; SLURM_CONF={OTHER} exec slurmd -N {node} -f {OTHER}"], node=node)
     user = User(box)
     user.write("prog.sh", PROGRAM)
     count = str(len(box.nodes))
-    until(lambda: user.run("sinfo", "-M", "other", "-h", "-t", "idle", "-o", "%D").stdout.split()[-1:] == [count], 30, "other is up")
+    until(lambda: user.run("sinfo", "-M", "other", "-h", "-t", "idle", "-o", "%D").stdout.split()[-1:] == [count], 60, "other is up")
     yield user
     idle(box)
-    box.exec(["sh", "-c", END], timeout_s=30)
+    box.exec(["sh", "-c", END], timeout_s=60)
 
 
 def test_a_job_goes_to_the_cluster_that_is_named_and_is_looked_for_there(ada: User) -> None:
-    done = ada.glaunch("run", "-M", "other", "-N", "1", "--ntasks-per-node", "2", "--env", "SLEEP=30", "--parsable", "./prog.sh")
+    done = ada.glaunch("run", "-M", "other", "-N", "1", "--ntasks-per-node", "2", "--env", "SLEEP=300", "--parsable", "./prog.sh")
     job_id, cluster = done.stdout.strip().split(";")
     assert cluster == "other", done.stderr
     assert ada.run("squeue", "-h").stdout == ""  # not here
-    until(lambda: "runs" in ada.glaunch("status", done.stdout.strip()).stdout, 30, "it runs, on other")
+    until(lambda: "runs" in ada.glaunch("status", done.stdout.strip()).stdout, 60, "it runs, on other")
     assert re.search(rf"^{job_id};other +prog +runs", ada.glaunch("status").stdout, re.M)
     assert ada.glaunch("cancel", "prog").code == 0
     seen = "squeue", "-M", "other", "-h", "-t", "all", "-o", "%T"
-    until(lambda: "CANCELLED" in ada.run(*seen).stdout, 30, "cancelled on other")
+    until(lambda: "CANCELLED" in ada.run(*seen).stdout, 60, "cancelled on other")
     ended = ada.glaunch("run", "-n", "1", "--env", "FAIL=0", "--env", "CODE=7", "./prog.sh", env={"SLURM_CLUSTERS": "other"})
     assert ended.code == 7, ended.stderr
     assert f"job {job_id_of(ended)} submitted on other" in ended.stderr

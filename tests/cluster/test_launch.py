@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.cluster.conftest import User, job_id_of, until
@@ -46,8 +47,8 @@ def test_each_hosts_archive_holds_that_hosts_files_and_no_others(ada: User) -> N
 
 
 def test_logs_come_home_over_ssh_while_the_job_lives(ada: User) -> None:
-    job_id = ada.glaunch("./prog.sh", "-n", "64", "--env", "SLEEP=30", "--detach").stdout.strip()
-    until(lambda: len(ada.attempts(job_id)[0].ranks) == 64, 30, "all ranks running")
+    job_id = ada.glaunch("./prog.sh", "-n", "64", "--env", "SLEEP=300", "--detach").stdout.strip()
+    until(lambda: len(ada.attempts(job_id)[0].ranks) == 64, 60, "all ranks running")
     done = ada.glaunch("collect", job_id)
     assert done.code == 0, done.stderr
     assert "all home (8 fetched over SSH)" in done.stdout
@@ -104,18 +105,30 @@ def test_a_dead_controller_is_one_clear_line_and_exit_code_5(ada: User) -> None:
         assert "Traceback" not in done.stderr
     finally:
         ada.box.exec(["slurmctld"])
-        until(lambda: "UP" in ada.run("scontrol", "ping").stdout, 30, "slurmctld answers again")
+        until(lambda: "UP" in ada.run("scontrol", "ping").stdout, 60, "slurmctld answers again")
 
 
 def test_more_ranks_than_are_free_are_submitted_unpinned_and_the_exit_code_is_the_jobs(ada: User) -> None:
-    first = ada.glaunch("./prog.sh", "-N", "14", "--env", "SLEEP=6", "--detach").stdout.strip()
-    done = ada.glaunch("./prog.sh", "-n", "64", "--env", "FAIL=63", "--env", "CODE=7")
+    gate = ada.gate()
+    first = ada.glaunch("./prog.sh", "-N", "14", "--env", "GATE=/home/ada/gate", "--detach").stdout.strip()
+    with ThreadPoolExecutor(1) as beside:
+        launch = beside.submit(ada.glaunch, "./prog.sh", "-n", "64", "--env", "FAIL=63", "--env", "CODE=7")
+        until(lambda: launch.done() or "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 60, "the second waits")
+        gate.touch()
+        done = launch.result()
     assert done.code == 7, done.stderr
     assert "what would start sooner: -n 16 (2 nodes)" in done.stderr
     assert "not enough nodes are free now" in done.stderr
     assert "rank 63 on" in done.stderr
     assert ada.job(job_id_of(done))["ReqNodeList"] == "(null)"
     assert ada.job(first)["JobState"] == "COMPLETED"
+
+
+def test_a_refusal_that_other_nodes_would_not_cure_is_told_once(ada: User) -> None:
+    done = ada.glaunch("./prog.sh", "-n", "8", "--sbatch", "nosuch=1")
+    assert done.code == 1
+    assert "asked once more" not in done.stderr
+    assert done.stderr.count("unrecognized option") == 1
 
 
 def test_a_program_that_is_not_there_is_one_clear_line_a_node(ada: User) -> None:
@@ -137,17 +150,23 @@ def test_status_logs_and_report_speak_of_the_last_job(ada: User) -> None:
 def test_inside_an_allocation_it_runs_there_and_submits_nothing(ada: User) -> None:
     done = ada.run("salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-n", "16", timeout_s=60)
     assert done.code == 0, done.stderr
-    assert "rank 0 of 16 on n001" in done.stdout + done.stderr or "all 16 ranks ran" in done.stderr
+    assert "0: rank 0 of 16 on n001" in done.stdout
+    assert "all 16 ranks ran" in done.stderr
     assert ada.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split().count("submitted") == 0
     assert "submitted" not in done.stderr
     small = ada.run("salloc", "-N1", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-N", "2", timeout_s=60)
     assert "16 ranks need 2 nodes, and this allocation has 1" in small.stderr
     assert "  -N 1, or a larger allocation" in small.stderr, small.stderr
+    one_fails = ("glaunch", "--here", "-n", "8", "--env", "FAIL=5", "--env", "CODE=3", "./prog.sh")
+    bad = ada.run("salloc", "-N1", "--gres=gpu:h100:8", "--ntasks-per-node=8", *one_fails, timeout_s=60)
+    assert bad.code == 3
+    assert re.search(r"^srun: error: n\d+: task 5: Exited with exit code 3$", bad.stdout, re.M), bad
+    assert re.search(r"GL201  rank 5 on n\d+ exited with code 3", bad.stderr), bad.stderr
 
 
 def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come_home(ada: User) -> None:
     line = ["salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "--here", "-J", "broken-off", "-n", "16"]
-    line += ["--env", "SLEEP=50", "./prog.sh"]
+    line += ["--env", "SLEEP=300", "./prog.sh"]
     argv = ada.box.argv(line, "ada")
     process, terminal = pty.fork()
     if process == 0:
@@ -155,7 +174,7 @@ def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
     jobs = ada.home / "glaunch-jobs"
-    until(lambda: any(len(path.read_text().splitlines()) == 16 for path in jobs.glob("broken-off-*/*/ranks.tsv")), 30, "all ranks running")
+    until(lambda: any(len(path.read_text().splitlines()) == 16 for path in jobs.glob("broken-off-*/*/ranks.tsv")), 60, "all ranks running")
     os.write(terminal, b"\x03")
     seen = b""
     with contextlib.suppress(OSError):  # a terminal whose last program ended reads as an error on Linux
@@ -166,7 +185,7 @@ def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come
     (end,) = jobs.glob("broken-off-*/*/exit.json")
     assert json.loads(end.read_text())["told"] == "INT"
     assert b"of 2 hosts: all home (2 gathered by the job)" in seen, seen
-    until(lambda: ada.run("squeue", "-h").stdout == "", 20, "no allocation left")
+    until(lambda: ada.run("squeue", "-h").stdout == "", 60, "no allocation left")
 
 
 def test_a_partition_that_is_newer_than_what_is_kept_is_known(ada: User) -> None:

@@ -72,8 +72,8 @@ def blocks(sandboxes: Callable[..., Sandbox], blocks_conf: Path) -> Iterator[Use
 def half_busy(user: User) -> None:
     """Two nodes of each block are gone."""
     for nodes in ("n[001,003]", "n[002,004]", "n[009-010]", "n[013-014]"):
-        user.box.exec(["sbatch", "-N", "2", "-w", nodes, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 100"])
-    until(lambda: user.box.exec(["squeue", "-h", "-t", "R", "-o", "%i"]).stdout.count("\n") == 4, 20, "they are gone")
+        user.box.exec(["sbatch", "-N", "2", "-w", nodes, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 900"])
+    until(lambda: user.box.exec(["squeue", "-h", "-t", "R", "-o", "%i"]).stdout.count("\n") == 4, 60, "they are gone")
 
 
 def test_prefer_is_a_list_with_spares_of_which_slurm_takes_its_nodes(ada: User) -> None:
@@ -118,7 +118,7 @@ def test_a_preferred_job_whose_nodes_were_taken_gets_others(ada: User) -> None:
     ada.write(
         "bin/sbatch",
         "#!/bin/sh\nif [ ! -e $HOME/taken ]; then : >$HOME/taken\n"
-        'id=$(/usr/bin/sbatch --parsable -N12 -w "n[001-012]" --exclusive -o /dev/null --wrap "sleep 60")\n'
+        'id=$(/usr/bin/sbatch --parsable -N12 -w "n[001-012]" --exclusive -o /dev/null --wrap "sleep 900")\n'
         'until [ "$(squeue -h -j "$id" -t R -o %i)" ]; do sleep 0.1; done; fi\nexec /usr/bin/sbatch "$@"\n',
     )
     env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
@@ -131,15 +131,15 @@ def test_a_preferred_job_whose_nodes_were_taken_gets_others(ada: User) -> None:
 
 def test_what_a_killed_glaunch_preferred_is_lifted_by_the_next_command(ada: User) -> None:
     ada.box.exec(["scontrol", "update", "PartitionName=gpu", "State=DOWN"])
-    env = {"GLAUNCH_PIN_PATIENCE_S": "2"}
+    env = {"GLAUNCH_PIN_PATIENCE_S": "2"}  # of the next command; this one would wait for 30 s
     words = "./prog.sh -N 3 --ntasks-per-node 1 --place prefer"
-    launch = ada.box.popen(["sh", "-c", f"echo $$ >$HOME/pid; exec glaunch {words}"], "ada", env=env)
-    until(lambda: "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 30, "submitted")
+    launch = ada.box.popen(["sh", "-c", f"echo $$ >$HOME/pid; exec glaunch {words}"], "ada")
+    until(lambda: "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 60, "submitted")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
     launch.communicate(timeout=30)
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
     assert len(expand(ada.job(job_id)["ReqNodeList"])) == 4
-    until(lambda: "lifted" in ada.glaunch("status", env=env).stderr, 40, "the next command lifts it")
+    until(lambda: "lifted" in ada.glaunch("status", env=env).stderr, 60, "the next command lifts it")
     assert ada.job(job_id)["ReqNodeList"] == "(null)"
 
 
@@ -210,6 +210,14 @@ def test_the_topology_of_the_jobs_partition_counts(sandboxes: Callable[..., Sand
     assert [one["value"] for one in there["directives"] if one["name"] == "segment"] == ["2"]  # type: ignore[attr-defined]
     done = user.glaunch("./prog.sh", "-p", "nvl", "-N", "4", *ONE_EACH)
     assert done.code == 0, done.stderr
+    shown = user.glaunch("topo", "show", "-p", "nvl").stdout
+    assert "b1" in shown
+    assert "Slurm has another topology too: cables (partition gpu)" in shown
+    assert "leaf1" in user.glaunch("topo", "show").stdout
+    exported = user.glaunch("topo", "export", "--format", "slurm-block", "--name", "nvl")
+    assert (exported.code, exported.stdout.splitlines()[0]) == (0, "BlockName=b1 Nodes=n[001-002]")
+    gone = user.glaunch("topo", "show", "--name", "nowhere")
+    assert (gone.code, "there are: cables, nvl" in gone.stderr) == (2, True), gone.stderr
     user.run("sh", "-c", "rm -rf capture; glaunch snapshot --plain capture")
     replayed = json.loads(user.run("glaunch", "--snapshot", "capture", "plan", "./prog.sh", "-p", "nvl", "-N", "4", "--json").stdout)
     assert replayed["fabric_source"] == "scontrol show topology nvl"

@@ -3,6 +3,7 @@
 import json
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.cluster.conftest import User, job_id_of, until
@@ -12,8 +13,8 @@ pytestmark = pytest.mark.slurm
 
 def test_ten_launches_in_five_seconds_get_ten_disjoint_sets_all_pinned_all_started(ada: User) -> None:
     began = time.monotonic()
-    running = [ada.box.popen(["glaunch", "./prog.sh", "-N", "1", "--env", "SLEEP=30", "--detach"], "ada") for _ in range(10)]
-    out = [launch.communicate(timeout=60) for launch in running]
+    running = [ada.box.popen(["glaunch", "./prog.sh", "-N", "1", "--env", "SLEEP=400", "--detach"], "ada") for _ in range(10)]
+    out = [launch.communicate(timeout=200) for launch in running]
     took_s = time.monotonic() - began
     ids = [stdout.decode().strip() for stdout, _ in out]
     plans = [json.loads((ada.folder(job_id) / "plan.json").read_text()) for job_id in ids]
@@ -23,7 +24,7 @@ def test_ten_launches_in_five_seconds_get_ten_disjoint_sets_all_pinned_all_start
     for job_id, node in zip(ids, pinned, strict=True):
         job = ada.wait_for(job_id, "RUNNING")
         assert job["NodeList"] == node
-    assert took_s < 60  # what is measured is in the report of `make bench`; here only that nobody waited for anybody's job
+    assert took_s < 300  # what is measured is in the report of `make bench`; here only that nobody waited for anybody's job
 
 
 def test_a_pin_whose_nodes_were_taken_is_lifted_at_the_first_look(ada: User) -> None:
@@ -31,10 +32,21 @@ def test_a_pin_whose_nodes_were_taken_is_lifted_at_the_first_look(ada: User) -> 
     ada.write(
         "bin/sbatch",
         "#!/bin/sh\nif [ ! -e $HOME/taken ]; then\n"
-        'id=$(/usr/bin/sbatch --parsable -N16 --exclusive -o /dev/null --wrap "sleep 6")\n'
+        'id=$(/usr/bin/sbatch --parsable -N16 --exclusive -o /dev/null --wrap "until [ -e $HOME/gate ]; do sleep 0.1; done")\n'
         'until [ "$(squeue -h -j "$id" -t R -o %i)" ]; do sleep 0.1; done; : >$HOME/taken; fi\nexec /usr/bin/sbatch "$@"\n',
     )
-    done = ada.glaunch("./prog.sh", "-n", "8", env={"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"})
+    gate = ada.gate()
+
+    def lifted() -> bool:
+        waiting = ada.run("squeue", "-h", "-t", "PD", "-o", "%i").stdout.split()
+        return launch.done() or any(ada.job(job_id).get("ReqNodeList") == "(null)" for job_id in waiting)
+
+    with ThreadPoolExecutor(1) as beside:
+        launch = beside.submit(ada.glaunch, "./prog.sh", "-n", "8", env={"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"})
+        until(lambda: (ada.home / "taken").exists(), 60, "the nodes are taken")
+        until(lifted, 60, "the pin is lifted")
+        gate.touch()
+        done = launch.result()
     (ada.home / "taken").unlink()
     assert done.code == 0, done.stderr
     assert "did not start on its nodes (Resources): the pin is lifted" in done.stderr
@@ -54,15 +66,15 @@ def test_a_pin_is_lifted_at_the_end_of_its_patience(ada: User) -> None:
 
 def test_a_pin_left_by_a_killed_glaunch_is_lifted_by_the_next_command(ada: User) -> None:
     ada.box.exec(["scontrol", "update", "PartitionName=gpu", "State=DOWN"])
-    env = {"GLAUNCH_PIN_PATIENCE_S": "3"}
-    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
-    until(lambda: "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 30, "submitted")
+    env = {"GLAUNCH_PIN_PATIENCE_S": "3"}  # of the next command; this one would wait for 30 s
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada")
+    until(lambda: "PENDING" in ada.run("squeue", "-h", "-o", "%T").stdout, 60, "submitted")
     time.sleep(0.5)
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
     launch.communicate(timeout=30)
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
     assert ada.job(job_id)["ReqNodeList"] != "(null)"
-    until(lambda: "lifted" in ada.glaunch("status", env=env).stderr, 40, "the next command lifts it")
+    until(lambda: "lifted" in ada.glaunch("status", env=env).stderr, 60, "the next command lifts it")
     assert ada.job(job_id)["ReqNodeList"] == "(null)"
 
 

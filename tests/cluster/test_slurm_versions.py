@@ -21,7 +21,7 @@ def version_of(user: User) -> tuple[int, ...]:
 
 
 def test_ranks_lie_as_the_host_file_says_and_nodes_beside_it_are_refused_since_23_11(ada: User) -> None:
-    done = ada.run("salloc", "-N2", "-n2", "sh", "-c", BACKWARDS, timeout_s=30)
+    done = ada.run("salloc", "-N2", "-n2", "sh", "-c", BACKWARDS, timeout_s=60)
     first, second, beside = done.stdout.splitlines()
     assert first.split()[1] > second.split()[1], "rank 0 is on the last of the two by name, against the order of the switches"
     assert (beside != "with --nodes: 0") == NODES_OR_HOST_FILE.there(version_of(ada)), done.stderr

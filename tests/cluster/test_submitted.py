@@ -103,19 +103,17 @@ def test_a_chain_by_name_runs_in_its_order(ada: User) -> None:
 
 
 def test_a_job_that_lost_a_node_runs_again_as_often_as_it_may_and_its_log_goes_on(ada: User) -> None:
-    line = ("run", "-N", "2", "--ntasks-per-node", "1", "--max-requeues", "1", "--env", "SLEEP=60", "--detach", "./prog.sh")
+    line = ("run", "-N", "2", "--ntasks-per-node", "1", "--max-requeues", "1", "--env", "SLEEP=300", "--detach", "./prog.sh")
     job_id = ada.glaunch(*line).stdout.strip()
-    until(lambda: any(len(run.ranks) == 2 for run in ada.attempts(job_id)), 30, "both ranks run")
+    until(lambda: any(len(run.ranks) == 2 for run in ada.attempts(job_id)), 60, "both ranks run")
     lost = ada.attempts(job_id)[0].hosts[1]
     fault(ada.box, "power-off", (lost,))
     try:
         ada.box.exec(["scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=dead"])  # what SlurmdTimeout would do later
-        ada.wait_for(job_id, "PENDING")
-        ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")  # Slurm lets two minutes pass before it runs again
-        until(lambda: any(len(run.ranks) == 2 and run.restart == 1 for run in ada.attempts(job_id)), 30, "both ranks run again")
+        ada.run_again(job_id, 1)
+        until(lambda: any(len(run.ranks) == 2 and run.restart == 1 for run in ada.attempts(job_id)), 60, "both ranks run again")
         assert ada.run("scontrol", "requeue", job_id).code == 0
-        ada.wait_for(job_id, "PENDING")
-        ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now")
+        ada.run_again(job_id, 2)
         assert ada.wait_for(job_id)["JobState"] == "FAILED"
     finally:
         fault(ada.box, "power-off", (lost,), undo=True)

@@ -4,8 +4,8 @@ import contextlib
 import os
 import pty
 import re
+import select
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,10 @@ from tests.cluster.conftest import GATEWAY, User, job_id_of, until
 pytestmark = pytest.mark.slurm
 SLOW_SBATCH = """\
 #!/bin/sh
-# sbatch whose answer is late: the job is there, and nobody knows its id yet
+# sbatch whose answer is late: the job is there, and nobody knows its id until the file gate is there
 answer=$(/usr/bin/sbatch "$@"); code=$?
 : >$HOME/submitted
-sleep 5
+until [ -e $HOME/gate ]; do sleep 0.1; done
 printf '%s\\n' "$answer"
 exit $code
 """
@@ -25,12 +25,14 @@ exit $code
 
 def test_killed_between_submit_and_record_the_next_status_finds_the_job(ada: User) -> None:
     ada.write("bin/sbatch", SLOW_SBATCH)
+    gate = ada.gate()
     (ada.home / "submitted").unlink(missing_ok=True)
     env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
-    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8 --env SLEEP=20"], "ada", env=env)
-    until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
+    launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8 --env SLEEP=300"], "ada", env=env)
+    until(lambda: (ada.home / "submitted").exists(), 60, "sbatch has submitted")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
-    launch.communicate(timeout=30)
+    gate.touch()
+    launch.communicate(timeout=60)
     queue = ada.run("squeue", "-h", "-o", "%i %T %o").stdout
     assert len(queue.splitlines()) == 1, queue
     job_id = queue.split()[0]
@@ -45,27 +47,24 @@ def test_killed_before_submit_nothing_runs_and_status_says_so(ada: User) -> None
     (ada.home / "asked").unlink(missing_ok=True)
     env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
     launch = ada.box.popen(["sh", "-c", "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
-    until(lambda: (ada.home / "asked").exists(), 30, "sbatch was called")
+    until(lambda: (ada.home / "asked").exists(), 60, "sbatch was called")
     ada.box.exec(["kill", "-9", (ada.home / "pid").read_text().strip()])
-    launch.communicate(timeout=30)
+    launch.communicate(timeout=60)
     found = ada.glaunch("status")
     assert "Slurm has not said yet" in found.stdout
     assert ada.run("squeue", "-h").stdout == ""
 
 
 def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ada: User) -> None:
-    launch = ada.box.popen(["glaunch", "./prog.sh", "-n", "16", "--requeue", "--env", "SLEEP=4"], "ada")
-    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    gate = ada.gate()
+    launch = ada.box.popen(["glaunch", "./prog.sh", "-n", "16", "--requeue", "--env", "GATE=/home/ada/gate"], "ada")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 60, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
-    until(lambda: len(ada.attempts(job_id)) == 1 and len(ada.attempts(job_id)[0].ranks) == 16, 30, "ranks run")
+    until(lambda: len(ada.attempts(job_id)) == 1 and len(ada.attempts(job_id)[0].ranks) == 16, 60, "ranks run")
     assert ada.run("scontrol", "requeue", job_id).code == 0
-    until(
-        lambda: (
-            ada.job(job_id).get("JobState") == "PENDING" and ada.run("scontrol", "update", f"JobId={job_id}", "StartTime=now").code == 0
-        ),
-        60,
-        "back",
-    )
+    ada.run_again(job_id, 1)
+    until(lambda: len(ada.attempts(job_id)) == 2 and len(ada.attempts(job_id)[1].ranks) == 16, 60, "ranks run again")
+    gate.touch()
     _, stderr = launch.communicate(timeout=90)
     assert launch.returncode == 0, stderr.decode()
     assert "is back in the queue" in stderr.decode()
@@ -80,9 +79,9 @@ def test_a_requeued_job_runs_again_in_the_planned_order_and_the_guard_lets_it(ad
 def test_a_cancelled_job_whose_program_ends_with_0_is_not_done(ada: User) -> None:
     ada.write("saves.sh", "#!/bin/sh\ntrap 'echo saved; exit 0' TERM\necho ready\nwhile :; do sleep 0.1; done\n")
     launch = ada.box.popen(["glaunch", "./saves.sh", "-n", "2", "-N", "2"], "ada", env=GATEWAY)
-    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 60, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
-    until(lambda: sum("ready" in log.read_text() for log in ada.folder(job_id).glob("*/out/*.log")) == 2, 30, "ranks run")
+    until(lambda: sum("ready" in log.read_text() for log in ada.folder(job_id).glob("*/out/*.log")) == 2, 60, "ranks run")
     assert ada.run("scancel", job_id).code == 0
     _, stderr = launch.communicate(timeout=60)
     assert launch.returncode == 143, stderr.decode()
@@ -134,19 +133,22 @@ def test_a_job_on_nodes_without_any_python(no_python: User) -> None:
 
 @pytest.mark.parametrize("how", ["interrupt", "hang-up"])
 def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: str, tmp_path: Path) -> None:
-    argv = ada.box.argv(["glaunch", "./prog.sh", "-n", "8", "--env", "SLEEP=6"], "ada")
+    gate = ada.gate()
+    argv = ada.box.argv(["glaunch", "./prog.sh", "-n", "8", "--env", "GATE=/home/ada/gate"], "ada")
     process, terminal = pty.fork()
     if process == 0:
         # ^C is for glaunch, which has it back; the end of what enters the sandbox would add a TERM
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup all that it starts ignores a hang-up, glaunch too
         os.execvp(argv[0], argv)  # noqa: S606 (an argv, no shell)
-    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 60, "running")
     job_id = ada.run("squeue", "-h", "-o", "%i").stdout.strip()
-    time.sleep(0.5)
+    seen = b""
+    while b"rank 0 of 8" not in seen:  # it follows
+        assert select.select([terminal], [], [], 60)[0], seen
+        seen += os.read(terminal, 4096)
     if how == "interrupt":
         os.write(terminal, b"\x03")
-        seen = b""
         with contextlib.suppress(OSError):  # a terminal whose last program ended reads as an error on Linux
             while more := os.read(terminal, 4096):
                 seen += more
@@ -154,6 +156,7 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
     os.close(terminal)
     os.waitpid(process, 0)
     assert ada.job(job_id)["JobState"] == "RUNNING"
+    gate.touch()
     done = ada.glaunch("logs", "-f", job_id)
     assert done.code == 0, done.stderr
     assert "rank 0 of 8" in done.stdout
@@ -163,14 +166,16 @@ def test_a_terminal_that_goes_away_detaches_and_the_job_goes_on(ada: User, how: 
 @pytest.mark.parametrize("name", ["INT", "HUP", "TERM"])
 def test_a_signal_while_sbatch_is_asked_leaves_a_job_without_a_pin(ada: User, name: str) -> None:
     ada.box.exec(["scontrol", "update", "PartitionName=gpu", "State=DOWN"])
-    ada.write("bin/sbatch", SLOW_SBATCH.replace("sleep 5", "sleep 1"))
+    ada.write("bin/sbatch", SLOW_SBATCH)
+    gate = ada.gate()
     (ada.home / "submitted").unlink(missing_ok=True)
     env = {"PATH": "/home/ada/bin:/usr/local/bin:/usr/bin:/bin"}
     begins = ["env", "--default-signal=HUP", "sh", "-c"]  # which would be ignored under nohup
     launch = ada.box.popen([*begins, "echo $$ >$HOME/pid; exec glaunch ./prog.sh -n 8"], "ada", env=env)
-    until(lambda: (ada.home / "submitted").exists(), 30, "sbatch has submitted")
+    until(lambda: (ada.home / "submitted").exists(), 60, "sbatch has submitted")
     ada.box.exec(["kill", f"-{name}", (ada.home / "pid").read_text().strip()])
-    _, stderr = launch.communicate(timeout=30)
+    gate.touch()
+    _, stderr = launch.communicate(timeout=60)
     (job_id,) = ada.run("squeue", "-h", "-o", "%i").stdout.split()
     assert launch.returncode == 130
     assert f"back: glaunch logs -f {job_id}" in stderr.decode()
@@ -178,9 +183,11 @@ def test_a_signal_while_sbatch_is_asked_leaves_a_job_without_a_pin(ada: User, na
 
 
 def test_under_nohup_a_hang_up_is_nothing(ada: User) -> None:
-    line = "echo $$ >$HOME/pid; exec nohup glaunch ./prog.sh -n 8 --env SLEEP=3 --env FAIL=1 --env CODE=7"
+    gate = ada.gate()
+    line = "echo $$ >$HOME/pid; exec nohup glaunch ./prog.sh -n 8 --env GATE=/home/ada/gate --env FAIL=1 --env CODE=7"
     launch = ada.box.popen(["sh", "-c", line], "ada")
-    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 30, "running")
-    ada.box.exec(["kill", "-HUP", (ada.home / "pid").read_text().strip()])
+    until(lambda: ada.run("squeue", "-h", "-t", "R", "-o", "%i").stdout.strip() != "", 60, "running")
+    assert ada.box.exec(["kill", "-HUP", (ada.home / "pid").read_text().strip()]).code == 0
+    gate.touch()
     launch.communicate(timeout=60)
     assert launch.returncode == 7

@@ -45,7 +45,7 @@ def audited(sandboxes: Callable[..., Sandbox]) -> Sandbox:
         done = box.exec(["sh", "-ec", "\n".join(lines)], user, timeout_s=60)
         assert done.code == 0, done.stderr
     sacct = ["sacct", "-a", "-X", "-n", "-S", "now-1hours", "-o", "State"]
-    until(lambda: box.exec(sacct).stdout.split().count("COMPLETED") == len(JOBS), 90, "twenty jobs in the database, with their ends")
+    until(lambda: box.exec(sacct).stdout.split().count("COMPLETED") == len(JOBS), 180, "twenty jobs in the database, with their ends")
     return box
 
 
@@ -130,7 +130,7 @@ def test_check_is_quiet_on_a_sound_cluster_and_names_what_is_changed(ada: User) 
 
 
 def test_show_draws_what_the_nodes_do(ada: User) -> None:
-    job = ada.run("sbatch", "--parsable", "-w", "n[001-002]", "--exclusive", "--wrap", "sleep 60").stdout.strip()
+    job = ada.run("sbatch", "--parsable", "-w", "n[001-002]", "--exclusive", "--wrap", "sleep 900").stdout.strip()
     ada.wait_for(job, "RUNNING")
     ada.box.exec(["scontrol", "update", "NodeName=n016", "State=DRAIN", "Reason=test"])
     try:

@@ -370,6 +370,13 @@ def test_a_job_that_left_its_shell_in_a_line_of_setup_has_that_as_its_cause() ->
     assert "GL213" not in codes(dataclasses.replace(late, job=Job("12", "RUNNING"))), "the line may still end well"
 
 
+def test_a_secret_in_a_line_of_setup_that_failed_is_not_in_the_report() -> None:
+    facts = failed("glaunch: setup ended with 1 in the line: export A_KEY=hf_1; false\n", code=1, ranks=(), granted=())
+    finding = only(facts, "GL213")
+    assert "setup ended with 1 in the line: export A_KEY=(not shown); false" in finding.title
+    assert "hf_1" not in f"{finding}"
+
+
 def test_a_job_that_waits_has_no_findings() -> None:
     assert diagnose(JobFacts(Job("1", "PENDING", "Resources"))) == ()
 

@@ -80,7 +80,7 @@ class Jobs:
         assert done.code == 0, done.stderr
         return done.stdout.strip()
 
-    def end(self, folder: Path, count: int = 1, timeout_s: float = 60.0) -> tuple[AttemptFolder, ...]:
+    def end(self, folder: Path, count: int = 1, timeout_s: float = 90.0) -> tuple[AttemptFolder, ...]:
         """Wait until so many runs of a submission have written their end."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -95,7 +95,7 @@ class Jobs:
         self.submit(folder, *options, by_hand=by_hand, env=env)
         return self.end(folder)[-1]
 
-    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 30.0, count: int = 1) -> None:
+    def until(self, folder: Path, pattern: str, text: str, timeout_s: float = 60.0, count: int = 1) -> None:
         """Wait until so many files of the submission hold a text."""
         deadline = time.monotonic() + timeout_s
         while sum(text in path.read_text(errors="replace") for path in folder.glob(pattern)) < count:

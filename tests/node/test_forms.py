@@ -80,12 +80,15 @@ printf '%s\\0' "$@" | hex | sed 's/^/word /'
 env -0 | tr '\\0\\n' '\\n\\0' | LC_ALL=C grep -a '^\\(SLURM_\\)\\?HOSTILE_' | LC_ALL=C sort | tr '\\0\\n' '\\n\\0' | hex | sed 's/^/env /'
 place="${RANK-}/${WORLD_SIZE-} ${LOCAL_RANK-}/${LOCAL_WORLD_SIZE-} ${NODE_RANK-} $SLURMD_NODENAME"
 echo "who $place $MASTER_ADDR $CUDA_VISIBLE_DEVICES $(env | grep -c ^gl_)"
+echo >"spoke.$SLURM_JOB_ID.${RANK-}"
 [ "${RANK:-3}" = 3 ] || exit 0
-[ -z "${TORCHELASTIC_RUN_ID-}${OMPI_COMM_WORLD_RANK-}" ] || sleep 2
+for other in ${WORLD_SIZE:+0 1 2 4}; do
+    until [ -e "spoke.$SLURM_JOB_ID.$other" ]; do sleep 0.1; done
+done
 exit 7
 """
 """What it was given, byte for byte, and who it is; rank 3 (or the one that there is) ends with 7. torchrun and mpirun then end the others,
-so these get the time to speak."""
+so it waits until all have spoken."""
 LISTENS = """
 import os, signal, time
 def told(number, _):
@@ -300,8 +303,9 @@ def test_a_port_that_is_taken_is_tried_again_with_another(jobs: Jobs) -> None:
     (folder / "node" / "port.sh").write_text(
         'n=$(($(cat "/tmp/tries.$SLURM_JOB_ID" 2>/dev/null || echo 0) + 1)); echo $n >"/tmp/tries.$SLURM_JOB_ID"\n'
         "if [ $n = 1 ]; then\n"
-        "    python3 -c 'import socket, time; s = socket.socket(); s.bind((\"\", 23457)); s.listen(); time.sleep(30)' >/dev/null 2>&1 &\n"
-        "    sleep 0.5; echo 23457 $SLURMD_NODENAME\n"
+        '    python3 -c \'import socket, sys, time; s = socket.socket(); s.bind(("", 23457)); s.listen(); open(sys.argv[1], "w"); '
+        """time.sleep(200)' "/tmp/listens.$SLURM_JOB_ID" >/dev/null 2>&1 &\n"""
+        '    until [ -e "/tmp/listens.$SLURM_JOB_ID" ]; do sleep 0.1; done; echo 23457 $SLURMD_NODENAME\n'
         "else echo 23458 $SLURMD_NODENAME; fi\n"
     )
     run = jobs.run(folder)

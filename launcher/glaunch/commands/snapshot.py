@@ -30,11 +30,13 @@ def command(folder: Path, plain: bool) -> None:
     from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
     from glaunch.parsers.slurm_config import parse_config
     from glaunch.parsers.slurm_partitions import parse_partitions
+    from glaunch.topology import names_beside
 
     recorded: list[Recorded] = []
     slurm = SlurmCommands(surround=lambda surroundings: record(within(surroundings), recorded, time.time()))
     answers = {question: slurm.answer(question) for question in QUESTIONS}
-    for name in dict.fromkeys(partition.topology for partition in parse_partitions(answers["partitions"])):
+    partitions = (partition.topology for partition in parse_partitions(answers["partitions"]))
+    for name in dict.fromkeys((*partitions, *names_beside()[0])):
         if name:
             slurm.answer("topology", name)
     if counts(parse_config(answers["config"])):
@@ -43,9 +45,11 @@ def command(folder: Path, plain: bool) -> None:
         except SlurmError as silent:  # a plan on the cluster then goes without it, and so does one from here
             click.echo(f"without accounting: {silent.message}", err=True)
     beside = Path(os.environ.get("SLURM_CONF", "/etc/slurm/slurm.conf")).parent
-    # a login node often has no topology file: Slurm's own answer is in the capture
+    # a login node often has no topology file, or none for everybody: Slurm's own answer is in the capture
     topology = {
-        path.name: path.read_bytes().decode(errors="surrogateescape") for path in map(beside.joinpath, TOPOLOGY_FILES) if path.is_file()
+        path.name: path.read_bytes().decode(errors="surrogateescape")
+        for path in map(beside.joinpath, TOPOLOGY_FILES)
+        if path.is_file() and os.access(path, os.R_OK)
     }
     files = write_capture(folder, recorded, plain=plain, topology=topology, asker=Asker(user_name(), group_names()))
     click.echo(folder)
