@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from glaunch.sandbox.options import SandboxOptions
 
 
-hypothesis.settings.register_profile("no-deadline", deadline=None)  # a busy machine is no fault of an example
+# a busy machine is no fault of an example, nor of what makes them
+hypothesis.settings.register_profile("no-deadline", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("no-deadline")
 REAL = ("slurm", "sshd", "ibsim", "browser")
 SBIN = ":/usr/local/sbin:/usr/sbin"

@@ -42,7 +42,7 @@ class Site:
 
     def decide(self, *, cluster: Cluster = CLUSTER, **words: object) -> Plan:
         settings = config.load(home=self.etc, cwd=self.etc, environ={}, etc=self.etc)
-        request = Request(("./a.out",), **{"tasks": 16, **words})  # type: ignore[arg-type]
+        request = Request(**{"command": ("./a.out",), "tasks": 16, **words})  # type: ignore[arg-type]
         caller = Caller("ada", frozenset(), "/home/ada", ("./a.out",), "a.out", {})
         rules = config.load_rules()
         fabric = cluster.topology or self.fabric

@@ -9,13 +9,13 @@ from tests.decisions import BLOCKS, CLUSTER, GPU, NODES, Site
 
 from glaunch.asking import parse_wait, wait_words
 from glaunch.cluster import Cluster
-from glaunch.errors import ConfigError, UsageError
+from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.fabric import Fabric, flat_fabric
 from glaunch.hostlist import expand
 from glaunch.parsers.slurm_nodes import parse_nodes
 from glaunch.parsers.slurm_topology import parse_topology_conf
 from glaunch.plan import Plan
-from glaunch.segments import list_refused
+from glaunch.segments import list_refused, segment_that_fits
 
 
 def at(version: tuple[int, ...], topology: Fabric | None = None, **config: str) -> Cluster:
@@ -122,6 +122,47 @@ def test_a_saved_tree_does_not_hide_that_slurm_places_by_blocks() -> None:
     unsized = parse_topology_conf("BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\n", where="topology.conf")
     assert list_refused(unsized, expand("n[1-4]"), (), 0, (23, 11)) == ""
     assert list_refused(unsized, expand("n[1-6]"), (), 0, (23, 11)) != ""
+
+
+UNEVEN = parse_topology_conf("BlockName=b1 Nodes=n[001-003]\nBlockName=b2 Nodes=n004\nBlockSizes=1,2\n", where="topology.conf")
+
+
+def test_a_segment_larger_than_a_base_block_is_asked_for_only_where_slurm_takes_it(site: Site) -> None:
+    """24.11 refuses it also where a block has more nodes than its size says, 26.05 takes it."""
+    with pytest.raises(NeverFits, match=r"--segment 3: a segment lies in one base block, which has 1 node; from 25\.05 on") as no:
+        site.decide(cluster=at(V24, UNEVEN), tasks=24, segment=3)
+    assert no.value.hint.startswith("--segment 1, or leave it out")
+    asking = {
+        "forced": {"tasks": 24, "segment": 3, "force": True},
+        "grouped": {"tasks": 16, "tp": 16},
+        "asked": {"tasks": 24, "segment": 3},
+    }
+    segments = {
+        (what, version): [
+            option.value for option in site.decide(cluster=at(version, UNEVEN), **words).directives if option.name == "segment"
+        ]
+        for what, words in asking.items()
+        for version in (V24, V26)
+        if (what, version) != ("asked", V24)
+    }
+    assert segments == {
+        ("forced", V24): ["3"], ("forced", V26): ["3"], ("grouped", V24): [], ("grouped", V26): ["2"], ("asked", V26): ["3"],
+    }  # fmt: skip
+    assert site.decide(cluster=at((23, 11, 0), UNEVEN), tasks=24, segment=3).mode
+    assert [segment_that_fits(UNEVEN, ("n001", "n002", "n003"), 3, version) for version in (V24, V26)] == [1, 3]
+
+
+def test_nothing_is_pinned_where_the_partition_is_not_up(site: Site) -> None:
+    plan = site.decide(cluster=replace(CLUSTER, partitions=(replace(GPU, up=False),)))
+    assert (plan.mode, plan.arguments) == ("order", ())
+    assert plan.mode_why == "partition gpu is not up: nothing starts there now"
+
+
+def test_a_partition_for_reservations_takes_no_other_job(site: Site) -> None:
+    closed = replace(CLUSTER, partitions=(replace(GPU, needs_reservation=True),))
+    with pytest.raises(NeverFits, match="partition gpu takes jobs of reservations only"):
+        site.decide(cluster=closed)
+    assert site.decide(cluster=closed, force=True).mode == "pin"
 
 
 @pytest.mark.parametrize("option", ["spread-segments", "consolidate-segments"])

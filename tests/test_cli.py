@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glaunch import rundir
+from glaunch import cli, rundir
 from glaunch.cli import with_verb
 from glaunch.history import History
 
@@ -20,7 +20,7 @@ def glaunch(*words: str) -> "subprocess.CompletedProcess[str]":
         [sys.executable, "-m", "glaunch", *words],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         env={"PYTHONPATH": str(LAUNCHER), "HOME": "/"},
     )
 
@@ -64,7 +64,7 @@ def test_completion_knows_verbs_options_and_files(line: str, found: list[str]) -
         "PYTHONPATH": str(LAUNCHER),
         "HOME": "/",
     }
-    done = subprocess.run([sys.executable, "-m", "glaunch"], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([sys.executable, "-m", "glaunch"], capture_output=True, text=True, timeout=120, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == found
 
@@ -76,7 +76,7 @@ def test_what_is_no_verb_is_launched(word: str) -> None:
 
 def at_home(home: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[bytes]":
     whole = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": str(LAUNCHER), **env}
-    return subprocess.run([sys.executable, "-m", "glaunch", *words], env=whole, cwd=home, capture_output=True, timeout=60)
+    return subprocess.run([sys.executable, "-m", "glaunch", *words], env=whole, cwd=home, capture_output=True, timeout=120)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -147,6 +147,12 @@ def test_a_ctrl_c_while_glaunch_starts_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
     done = at_home(tmp_path, "status", PYTHONPATH=f"{tmp_path}:{LAUNCHER}")
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"glaunch: interrupted\n")
+
+
+def test_a_second_ctrl_c_right_behind_the_first_is_no_silent_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="130"):
+        cli._bug(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert capsys.readouterr().err == "glaunch: interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,12 @@ from glaunch.decide import Ground
 from glaunch.errors import ConfigError, NeverFits, UsageError
 from glaunch.job import Job, whole
 from glaunch.parsers.slurm_nodes import parse_nodes
+from glaunch.placement.placement import Cost
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_document, plan_from_document
+from glaunch.report.job import Component
 from glaunch.report.plan import plan_text
+from glaunch.report.summary import summary
 from glaunch.request import Caller, Request
 
 SPLIT = parse_nodes(
@@ -122,6 +125,38 @@ def test_a_plan_comes_back_from_its_document_and_is_shown_component_by_component
     assert "\ncomponent 1: 1 node × 2 GPUs (h100) = 2 ranks\n" in text
     assert "ranks 8–9" in text
     assert text.count("  folder ") == 1
+    assert "\n\ncomponent 0: 2 nodes × 4 GPUs (h100) = 8 ranks\n  nodes " in text
+    lines = summary(plan)
+    assert lines[1].startswith("component 0: best free nodes n[001-002]: 1 leaf, 1 switch between any two nodes, proven optimal")
+    assert lines[2].startswith("component 1: partition cpu, limit 01:00:00; best free nodes n003: 1 node, no switch to cross")
+
+
+def test_the_nodes_of_the_components_before_are_told_apart_from_those_of_other_launches(decide: Decide) -> None:
+    (other,) = decide(FIRST, replace(SECOND, partition="gpu")).components
+    assert other.placement is not None
+    assert other.placement.nodes == ("n003",)
+    assert other.notes == ("not free: 2 for the components before it",)
+
+
+@pytest.mark.parametrize(
+    ("where", "hint"),
+    [("--container", "leave it out, and each"), ("/etc/glaunch/site.yaml:3", "/etc/glaunch/site.yaml:3 names it: --container none, and")],
+)
+def test_a_container_is_refused_with_what_to_type_instead(decide: Decide, where: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="start outside of containers") as refused:
+        decide(FIRST, SECOND, options={"container.image": ("ubuntu:24.04", where)})
+    assert refused.value.hint.startswith(hint)
+    assert refused.value.hint.endswith("-N 1 apptainer exec IMAGE PROGRAM")
+
+
+def test_a_report_says_of_each_component_how_near_its_nodes_are_and_could_have_been() -> None:
+    near, far, one_leaf = Cost(0, 1, 1, 1), Cost(0, 3, 1, 2), "1 leaf, 1 switch between any two nodes"
+    two_leaves = "2 leaves in 1 pod, 3.00 switches between two nodes on average"
+    pair = ("n1", "n2")
+    assert Component(pair, 0, 4, near, near).in_words() == f"n[1-2], ranks 0–3: {one_leaf}, the best there could be"
+    assert Component(pair, 4, 2, far, near).in_words() == f"n[1-2], ranks 4–5: {two_leaves}; at best, alone: {one_leaf}"
+    assert Component(pair, 4, 2, None, near).in_words() == f"n[1-2], ranks 4–5: no path joins its nodes; at best, alone: {one_leaf}"
+    assert Component(("n3",), 6, 1, near, None).in_words() == "n3, rank 6: 1 node"
 
 
 def asked(*words: str) -> Request:

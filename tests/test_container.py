@@ -183,7 +183,7 @@ def test_the_words_that_reach_srun_and_the_runtime(name: str, found: str, image:
     rundir.write_texts(base / "job", texts)
     env = {"PATH": f"{base / 'bin'}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001", "SLURMD_NODENAME": "n001"}
     env |= {"NOTED": str(base / "noted"), "FOUND": found, "HF_TOKEN": "s3cret"} | dict.fromkeys(OWN.replace("$", "").split(), "mine")
-    done = subprocess.run(["sh", base / "job" / "job.sbatch"], env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", base / "job" / "job.sbatch"], env=env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "comes onto 1 node, by " in done.stderr
     said = (base / "job" / "7.0.0" / "out" / "n001.log").read_text()

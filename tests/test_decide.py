@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from tests.decisions import BLOCKS, CLUSTER, FABRIC, NODE_LINES, NODES, Site, options
@@ -201,7 +202,10 @@ def test_what_slurm_keeps_apart_is_refused_and_what_only_a_saved_fabric_does_is_
         with pytest.raises(NeverFits) as refused:
             site.decide(tasks=tasks, nodes=3)
         assert refused.value.hint.startswith(hint)
-    assert site.decide(tasks=24, force=True).placement is None
+    forced = site.decide(tasks=24, force=True)
+    assert forced.placement is None
+    assert any(line.startswith("Slurm will refuse this or never run it") for line in forced.warnings)
+    assert not any("starts when Slurm finds the rest" in line for line in forced.notes)
     optional = MappingProxyType({"TopologyParam": "TopoOptional"})
     assert site.decide(tasks=24, cluster=replace(CLUSTER, config=optional)).placement is None
     site.fabric = parse_topology_conf("BlockName=a Nodes=n[001-002]\nBlockName=b Nodes=n[003-004]\nBlockSizes=2,4\n", where=SLURMS_OWN)
@@ -236,3 +240,28 @@ def test_what_would_start_sooner_is_said_in_the_options_of_the_line(site: Site, 
     plan = site.decide(cluster=replace(CLUSTER, nodes=busy), **words)
     assert plan.placement is None
     assert f"what would start sooner: {hint}" in plan.notes
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "said"),
+    [
+        (
+            "torchrun --nproc_per_node=8 train.py",
+            {},
+            "torchrun starts ranks itself, and here it is started 16 times, once a rank: --launcher torchrun",
+        ),
+        ("/v/bin/python3 -m torch.distributed.run train.py", {}, "torch.distributed.run starts ranks itself"),
+        ("mpirun -n 16 ./a.out", {"tasks_per_node": 1, "tasks": 2}, "started 2 times, once a rank: --launcher mpi takes the program alone"),
+        ("/usr/bin/srun ./a.out", {}, "once a rank: leave it out, or --launcher exec starts it once"),
+        ("torchrun --node_rank x train.py", {"tasks_per_node": 1, "tasks": 2}, ""),
+        ("srun ./a.out", {"tasks": 1}, ""),
+        ("./srun.py", {}, ""),
+        ("python3 -m trainer torchrun", {}, ""),
+    ],
+)
+def test_a_launcher_that_is_launched_once_a_rank_is_warned_of(site: Site, words: str, more: dict[str, Any], said: str) -> None:
+    warned = [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]
+    assert len(warned) == bool(said)
+    assert all(said in one for one in warned)
+    site.says("launch.form: exec\n")
+    assert not [one for one in site.decide(command=tuple(words.split()), **more).warnings if "starts ranks itself" in one]

@@ -27,9 +27,10 @@ FLOORS: dict[str, int] = {
     "placement": 3, "tuning": 3, "plan": 3, "script": 3, "diagnosis": 3, "report": 3, "doctor": 3,
     "decide": 3, "sbatch_options": 3, "hierarchy": 3, "leaf_domains": 3, "merge": 3, "asking": 3, "launch_form": 3,
     "ahead": 3, "remarks": 3, "array_parts": 3, "segments": 3, "spares": 3, "withheld": 3, "components": 3, "container": 3,
-    "setup_lines": 3,
+    "setup_lines": 3, "topologies": 1,
     "gateways": 3, "config": 3, "rundir": 3, "collect": 3, "history": 3, "sandbox": 3, "shipped": 3, "follow": 3,
-    "bundle": 3, "attempt": 3, "recover": 3, "meant": 3, "talk": 3, "pin": 3, "fabric_files": 3, "growing_file": 3, "trusted_file": 3,
+    "bundle": 3, "attempt": 3, "recover": 3, "meant": 3, "talk": 3, "pin": 3, "fabric_files": 3, "growing_file": 3, "job_output": 3,
+    "trusted_file": 3,
     "pipeline": 4, "launch": 4, "topology": 4, "examination": 4, "caller": 4, "aftermath": 4, "evidence": 4, "here": 4,
     "commands": 5,
     "cli": 6, "__main__": 7,
@@ -45,7 +46,7 @@ DECIDING = frozenset(
 )
 DOING = frozenset(
     {"gateways", "config", "rundir", "collect", "history", "sandbox", "shipped", "follow", "bundle", "attempt", "recover", "talk", "pin"}
-    | {"meant", "fabric_files", "growing_file", "trusted_file"}
+    | {"meant", "fabric_files", "growing_file", "job_output", "trusted_file"}
 )
 PURE = DECIDING | {part for part, floor in FLOORS.items() if floor <= 2}
 WORLD = frozenset({"os", "subprocess", "pathlib", "time", "random", "socket", "paramiko", "pyslurm", "shutil", "tempfile", "threading"})
@@ -231,7 +232,7 @@ except SystemExit as end:
     print("loaded", [name for name in {LAZY!r} if name in sys.modules], "exit", end.code or 0)
 """
     env = dict(os.environ, PYTHONPATH=str(LAUNCHER))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
     assert done.stdout.splitlines()[-1:] == ["loaded [] exit 0"], done.stdout + done.stderr
 
 

@@ -173,11 +173,11 @@ def test_of_a_job_with_an_end_the_last_line_of_setup_says_nothing(tmp_path: Path
     for task, end in enumerate(("", '{"code": 0}')):
         run = tmp_path / f"12.{task}.0"
         run.mkdir()
-        (run / "setup").write_text("exec true\n")
+        (run / "setup").write_text("A_KEY=hf_1 exec true\n")
         if end:
             (run / "exit.json").write_text(end)
     runs = attempts(tmp_path)
-    assert [run.left_in for run in runs] == ["exec true", ""]
+    assert [run.left_in for run in runs] == ["A_KEY=(not shown) exec true", ""]
     done = (Job("12_0", "COMPLETED"), Job("12_1", "COMPLETED"))
     assert task_codes(runs, done) == {0: 1, 1: 0}
     assert task_codes(runs, (Job("12_0", "RUNNING"),)) == {1: 0}
@@ -384,6 +384,7 @@ def test_slurms_estimate_of_the_start_is_said_with_its_caveat(tmp_path: Path, cl
     assert estimate(waiting, 100.0) == "starts in about 2 h (Slurm's estimate; changes with the queue)"
     assert estimate(Job("12", "PENDING", "Resources"), 100.0) == estimate(waiting, 8000.0) == ""
     assert estimate(Job("12", "RUNNING", start_s=7300), 100.0) == ""
+    assert estimate(replace(waiting, start_s=800 * 86400), 100.0).startswith("no start in sight: jobs without a time limit come first")
     slurm = Slurm(replace(waiting, start_s=1 << 40))
     watched = Watched(tmp_path, slurm)
     clock.at(100, lambda: slurm.says(DONE))

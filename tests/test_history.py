@@ -99,7 +99,7 @@ def test_the_lock_lets_one_look_and_write_at_a_time(tmp_path: Path) -> None:
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(200)
         assert worker.exitcode == 0
     assert len(History(tmp_path, "login1").submissions()) == 80
 

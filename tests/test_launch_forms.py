@@ -96,11 +96,11 @@ def test_every_golden_file_is_of_some_form_and_is_a_good_script() -> None:
     assert {path.name for path in GOLDEN.iterdir()} == {"table.txt", *files}
     for shell in (("dash", "-n"), ("bash", "-n")):
         for file in files:
-            done = subprocess.run([*shell, GOLDEN / file], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([*shell, GOLDEN / file], capture_output=True, text=True, timeout=120)
             assert (done.returncode, done.stderr) == (0, ""), file
     # SC2034, SC2154: names that the script and node/batch.sh share. SC2016: values that must not expand
     command = ["shellcheck", "-s", "sh", "-e", "SC2016,SC2034,SC2154", *(str(GOLDEN / file) for file in files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "")
 
 

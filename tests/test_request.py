@@ -79,6 +79,21 @@ def test_a_word_that_was_perhaps_meant_for_glaunch(line: str, late: tuple[str, .
     assert read_words(line.split(), OPTIONS).late == late
 
 
+@pytest.mark.parametrize(
+    ("line", "slip"),
+    [
+        ("train.py -n 64 --ntask 8 --x", ("--ntask", "--ntasks")),
+        ("train.py --ntassks=8", ("--ntassks", "--ntasks")),
+        ("train.py -n 64 --lr 1", ("", "")),
+        ("train.py -n 64 --task 1", ("", "")),
+        ("-n 64 train.py --ntask 8", ("", "")),
+        ("train.py -n 64 -- --ntask 8", ("", "")),
+    ],
+)
+def test_a_word_of_the_scripts_that_is_nearly_one_of_glaunchs(line: str, slip: tuple[str, str]) -> None:
+    assert read_words(line.split(), OPTIONS).slip == slip
+
+
 @given(st.lists(st.text(max_size=5)), st.integers(1, 99))
 def test_with_options_first_every_word_behind_the_script_arrives(arguments: list[str], tasks: int) -> None:
     words = read_words(["-n", str(tasks), "train.py", *arguments], OPTIONS)

@@ -121,7 +121,7 @@ def test_every_shell_reads_it(name: str, shell: tuple[str, ...], tmp_path: Path)
         if path.endswith((".sh", ".sbatch")):
             file = tmp_path / Path(path).name
             file.write_text(text, encoding="utf-8", newline="")
-            done = subprocess.run([*shell, file], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([*shell, file], capture_output=True, text=True, timeout=120)
             assert (done.returncode, done.stderr) == (0, ""), path
 
 
@@ -132,12 +132,12 @@ def test_shellcheck(name: str, tmp_path: Path) -> None:
     shell = "bash" if name == "software" else "sh"  # its own lines are bash
     # SC2034, SC2154: names that the script and node/batch.sh share. SC2016: values that must not expand
     command = ["shellcheck", "-s", shell, "-e", "SC1090,SC1091,SC2016,SC2034,SC2154", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_shellcheck_of_the_node_files() -> None:
-    done = subprocess.run(["shellcheck", "-s", "sh", *sorted(TEMPLATES.glob("node/*.sh"))], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["shellcheck", "-s", "sh", *sorted(TEMPLATES.glob("node/*.sh"))], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -286,7 +286,7 @@ def test_every_argument_and_value_arrives(shell: str, folder_name: str, tmp_path
             ["sh", folder / "job.sbatch"],
             env={"PATH": path, "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001", "tasks": "mine"},
             capture_output=True,
-            timeout=60,
+            timeout=120,
         )
         assert (done.returncode, done.stderr) == (0, b"")
         assert got.read_bytes().split(b"\0") == [os.fsencode(value), b"mine", *map(os.fsencode, words)]
@@ -302,7 +302,7 @@ def test_what_a_rule_takes_out_of_the_environment_does_not_reach_the_program(tmp
     gathering = replace(GATHERING, node_dir=str(base), before_limit_s=0)
     rundir.write_texts(folder, render(plan, load_templates(), version="1", gathering=gathering).texts)
     env = {"PATH": f"{stand_ins(base / 'bin', 'dash')}:{os.environ['PATH']}", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n001"}
-    done = subprocess.run(["sh", folder / "job.sbatch"], env=env | {"NCCL_NET": "IB", "OTHER": "stays"}, capture_output=True, timeout=60)
+    done = subprocess.run(["sh", folder / "job.sbatch"], env=env | {"NCCL_NET": "IB", "OTHER": "stays"}, capture_output=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, b"")
     assert (folder / "7.0.0" / "out" / "n001.log").read_text() == "unset stays\n"
 

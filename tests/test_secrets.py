@@ -11,11 +11,11 @@ from glaunch.gateways.slurm_environment import submitting_environment
 from glaunch.inherited import around_steps, with_inherited
 from glaunch.plan import Option
 from glaunch.report.documents import plan_document
-from glaunch.report.plan import plan_text
+from glaunch.report.plan import plan_text, read_as
 from glaunch.report.summary import summary
 from glaunch.request import Request, exporting, with_option
 from glaunch.script import render
-from glaunch.secret import is_secret, secret_words, shown_list
+from glaunch.secret import is_secret, secret_words, shown_line, shown_list, shown_words
 from glaunch.settings import PROJECT, SITE, Row
 from glaunch.tuning import tune
 from glaunch.withheld import without_secrets
@@ -75,6 +75,22 @@ def test_a_secret_on_the_command_line_is_said() -> None:
     plan = make_plan("/j/a-1", ("train.py",))
     written, _ = without_secrets(replace(plan, launch=replace(plan.launch, setup=("export HF_TOKEN=hf_1", "A_KEY=$B source x"))))
     assert [note.partition(":")[0] for note in written.notes] == ["HF_TOKEN"]
+
+
+def test_what_is_shown_of_a_plan_is_without_the_secrets_among_its_words() -> None:
+    """The job's own files need them; pages and documents are handed on."""
+    words = ("train.py", "--api-key", "s3cret-1", "--token=s3cret-2", "--db", "postgres://ada:s3cret-3@db:5432/runs", "--lr", "1e-3")
+    plan = make_plan("/j/a-1", words)
+    launch = replace(plan.launch, argv=words, setup=("export HF_TOKEN='s3cret 4'; cd /x", "A_KEY=s3cret-5 PATH=/x:$PATH login"))
+    plan = replace(plan, launch=launch, request=Request(words, setup=launch.setup))
+    said = [json.dumps(plan_document(plan)), plan_text(plan), read_as(words)]
+    assert [text for text in said if "s3cret" in text] == []
+    assert shown_words(words) == (
+        *("train.py", "--api-key", "(not shown)", "--token=(not shown)", "--db", "postgres://ada:(not shown)@db:5432/runs", "--lr", "1e-3"),
+    )
+    assert shown_line(launch.setup[0]) == "export HF_TOKEN=(not shown); cd /x"
+    assert shown_line(launch.setup[1]) == "A_KEY=(not shown) PATH=/x:$PATH login"
+    assert shown_words(("https://h/a:b@c", "a@b:c", "--tokens")) == ("https://h/a:b@c", "a@b:c", "--tokens")
 
 
 @pytest.mark.parametrize(

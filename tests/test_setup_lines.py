@@ -52,4 +52,6 @@ def test_what_is_said_of_a_line_is_what_bash_does(line: str, tmp_path: Path) -> 
 def test_the_line_and_the_program_are_named() -> None:
     (said,) = leaving(["source env.sh", "exec scl enable devtoolset-9 bash"])
     assert said.startswith("setup line 'exec scl enable devtoolset-9 bash': exec puts 'scl' in the place of the job's own shell")
+    (said,) = leaving(["export HF_TOKEN=hf_1; exec bash"])
+    assert "hf_1" not in said
     assert leaving(["echo 'open", 'cat <<"x']) == ()  # bash tells of these itself

@@ -139,7 +139,7 @@ def prefix(wheel: Path, place: Path) -> Path:
     """A virtual environment with glaunch from the wheelhouse alone, every write bit taken away."""
     house, venv = wheelhouse(wheel, place / "house"), place / "opt"
     base = getattr(sys, "_base_executable", sys.executable)
-    subprocess.run([base, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=60)
+    subprocess.run([base, "-m", "venv", "--without-pip", str(venv)], check=True, timeout=180)
     install = ["--isolated", "--python", str(venv / "bin/python"), "install", "-q", "--no-compile", "--no-cache-dir"]
     offline = ["--no-index", "--find-links", str(house), "glaunch"]
     done = subprocess.run([sys.executable, "-m", "pip", *install, *offline], capture_output=True, text=True, timeout=120, cwd=place)
@@ -156,7 +156,7 @@ def as_other_user(argv: list[str], folder: Path, **variables: str) -> subprocess
     """Run as nobody where we are root, in this folder."""
     before = NOBODY if os.geteuid() == 0 else []
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"} | variables
-    return subprocess.run([*before, *argv], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    return subprocess.run([*before, *argv], cwd=folder, env=env, capture_output=True, text=True, timeout=180)
 
 
 @pytest.fixture

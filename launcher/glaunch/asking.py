@@ -121,6 +121,7 @@ def _against(ask: Ask, way: str) -> str:
     listed = way == "pin" or _lists_spares(ask)
     return (
         hindrance(ask.request, listed=listed)
+        or ("" if ask.partition.up else f"partition {ask.partition.name} is not up: nothing starts there now")
         or (ask.preempted if listed else "")
         or ("" if ask.fit.decided else ask.fit.notes[0])
         or ("" if ask.placement is None or not listed else _refused(ask, ask.placement, _spares(ask, ask.placement, way)))

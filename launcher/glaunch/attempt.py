@@ -18,6 +18,7 @@ from glaunch.bundle import has_archive
 from glaunch.errors import DiskError, ParseError
 from glaunch.logs import RankRow
 from glaunch.parsers.ranks import parse_ranks
+from glaunch.secret import shown_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ class AttemptFolder:
     hosts: tuple[str, ...]
     """In rank order."""
     left_in: str
-    """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else ""."""
+    """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else "".
+    Without secrets."""
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
@@ -197,7 +199,7 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             ended_s=_whole(end, "ended_s"),
         ),
         hosts=tuple(_read(path / "ordered").split()),
-        left_in=_read(path / "setup").rstrip("\n") if end is None else "",
+        left_in=shown_line(_read(path / "setup").rstrip("\n")) if end is None else "",
     )
 
 

@@ -23,6 +23,11 @@ def user_name() -> str:
         return str(os.geteuid())
 
 
+def group_names() -> frozenset[str]:
+    """The groups of that user."""
+    return frozenset(map(_group, os.getgroups()))
+
+
 def login_host() -> str:
     """This host's short name."""
     return os.uname().nodename.split(".")[0] or "localhost"
@@ -71,7 +76,7 @@ def caller_of(request: Request, settings: Settings, environ: Mapping[str, str], 
     place = _Place(settings, environ, must_exist, *_software(request, settings))
     return Caller(
         user=user_name(),
-        groups=frozenset(map(_group, os.getgroups())),
+        groups=group_names(),
         work_dir=_work_dir(environ),
         program=_program(script, place) + request.command[1:],
         job_name=re.sub(r"[\x00-\x1f\x7f]", "_", re.sub(r"\.(py|sh)$", "", Path(script).name) or "job")[:128],

@@ -157,6 +157,7 @@ def main(args: list[str] | None = None) -> NoReturn:
     try:
         code = glaunch.main(args, prog_name="glaunch", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):  # click makes the one of the other, and ends the terminal's line with "^C"
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one must not cut the line short
         click.echo("glaunch: interrupted", err=True)
         code = 130
     except click.ClickException as error:
@@ -194,7 +195,8 @@ def _flush(stream: TextIOWrapper) -> None:
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Say that glaunch, not its user, is at fault, and where; exit code 3 (a hook may end the process its own way)."""
-    if issubclass(kind, KeyboardInterrupt):
+    if issubclass(kind, KeyboardInterrupt):  # a second one, right behind the first
+        click.echo("glaunch: interrupted", err=True)
         raise SystemExit(130)
     if os.environ.get("GLAUNCH_DEBUG") or trace is None:
         sys.__excepthook__(kind, error, trace)

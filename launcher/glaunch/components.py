@@ -35,13 +35,13 @@ def decide_all(request: Request, caller: Caller, ground: Ground, *, programs: Se
     _refuse(request, ground.settings)
     first = decide(request, caller, ground)
     _refuse_form(first)
-    _refuse_container(first)
-    taken = ground.held | _nodes_of(first)
+    _refuse_container(first, ground.settings)
+    taken = _nodes_of(first)
     others: list[Plan] = []
     for component, program in zip(request.components, programs, strict=True):
         defaults = {name: getattr(first.request, name) for name in INHERITED if getattr(component, name) is None}
         asked = replace(component, force=request.force, **defaults)
-        plan = decide(asked, replace(caller, program=program), replace(ground, held=taken))
+        plan = decide(asked, replace(caller, program=program), replace(ground, beside=taken))
         taken |= _nodes_of(plan)
         others.append(plan)
     if not request.force:
@@ -59,7 +59,7 @@ def _refuse(request: Request, settings: Settings) -> None:
     if settings.text("placement.on_bad") != "warn" and settings.where("placement.on_bad").startswith("--"):
         raise UsageError(
             f"--on-bad-placement {settings.text('placement.on_bad')}: a job of several components is not judged as one set of nodes",
-            hint="leave it out",
+            hint="leave it out; how near the nodes of each came to lie is in the report",
         )
 
 
@@ -83,11 +83,13 @@ def _refuse_crowd(plans: Sequence[Plan], cluster: Cluster) -> None:
             )
 
 
-def _refuse_container(first: Plan) -> None:
+def _refuse_container(first: Plan, settings: Settings) -> None:
     if first.launch.container is not None:
+        where = settings.where("container.image")
+        instead = "leave it out" if where.startswith("--") else f"{where} names it: --container none"
         raise UsageError(
             f"--container {first.launch.container.named}: the components of a job (':') start outside of containers",
-            hint="start it in the program's own line: -N 1 apptainer exec IMAGE PROGRAM",
+            hint=f"{instead}, and each program in one by its own line: -N 1 apptainer exec IMAGE PROGRAM",
         )
 
 

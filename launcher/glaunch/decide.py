@@ -31,7 +31,7 @@ from glaunch.request import Caller, Request, asks, with_option
 from glaunch.rule import SWITCHES, Rule
 from glaunch.sbatch_options import directives
 from glaunch.schema import OWN_KEYS
-from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, takes_segments
+from glaunch.segments import NO_SEGMENT, Segment, in_blocks, segment_of, segment_that_fits, segment_too_large, takes_segments
 from glaunch.settings import Settings
 from glaunch.setup_lines import leaving
 from glaunch.slurm_versions import version_text
@@ -52,7 +52,9 @@ class Ground:
     """The job's folder."""
     now_s: float
     held: frozenset[str] = frozenset()
-    """Nodes that this user's other submissions just asked for, and other components of this job."""
+    """Nodes that this user's other submissions just asked for."""
+    beside: frozenset[str] = frozenset()
+    """Nodes of the components of this job that are decided already."""
     model: Model = field(default_factory=dict)
     """Predicts bandwidth; empty: none is predicted."""
     failed: Mapping[str, int] = field(default_factory=dict)
@@ -78,7 +80,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
     request = spelled(request, cluster)
     bounds = bounds_of(request, cluster, partition)
     time_limit_s, time_why = limit_of(request, origins, partition, bounds.max_wall)
-    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held)
+    fit = eligible(request, cluster, partition, now_s=ground.now_s, time_limit_s=time_limit_s, excluded=ground.held, beside=ground.beside)
     cpus = _cpus_per_task(request, cluster, partition, fit)
     impossible = _impossible(request, cluster, partition, bounds, fit, time_limit_s, request.cpus_per_task or cpus or 1)
     kept = together(request, fit.layout, fabric)
@@ -115,7 +117,7 @@ def decide(request: Request, caller: Caller, ground: Ground) -> Plan:
         fabric_source=fabric.source,
         cluster_taken_at_s=cluster.taken_at_s,
         warnings=(*_warnings(request, ground, fit, choice, impossible), *leaving(launch.setup)),
-        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment)),
+        notes=(*kept.notes, *_notes(request, ground, fit, choice, way, segment, never=impossible is not None)),
         groups=kept.groups,
         alternatives=choice.alternatives,
         outlook=outlook(fabric, choice, layout.tasks, network_of(settings), ground.model),
@@ -130,16 +132,17 @@ def _warnings(request: Request, ground: Ground, fit: Eligible, choice: Choice, i
         *_apart(request, ground.cluster, fabric, fit, best),
         *remarks.vain(request, fabric, best),
         *remarks.mixed(fit),
+        *remarks.twice(request, ground.settings.text("launch.form"), fit.layout),
     )
 
 
-def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment) -> tuple[str, ...]:
+def _notes(request: Request, ground: Ground, fit: Eligible, choice: Choice, way: Way, segment: Segment, *, never: bool) -> tuple[str, ...]:
     cluster = ground.cluster
     return (
         *remarks.requeues(ground.settings, way),
         *((cluster.accounting_note,) if cluster.accounting_note else ()),
         *_in_segments(cluster, ground.slurm, fit, choice.free, segment),
-        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden),
+        *remarks.notes(request, fit, choice.free, hidden=cluster.nodes.hidden, never=never),
     )
 
 
@@ -170,6 +173,7 @@ def _impossible(
         or closed_qos(request, cluster, partition)
         or over_limits(request, fit, partition, time_limit_s, bounds.flags)
         or over_bounds(request, bounds, fit, time_limit_s, cpus_per_task)
+        or (segment_too_large(request, cluster.topology, cluster.slurm_version) if cluster.topology else None)
     )
     if found is not None and not request.force:
         raise found
@@ -204,7 +208,7 @@ def _in_segments(cluster: Cluster, slurm: Fabric, fit: Eligible, placement: Plac
     """That a job which topology/block would let wait starts in segments."""
     if placement is not None or segment.size or not takes_segments(slurm, cluster.slurm_version):
         return ()
-    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes)
+    size = segment_that_fits(slurm, fit.nodes, fit.layout.nodes, cluster.slurm_version)
     return (f"what would start sooner: --segment {size}, {plural(size, 'node')} or more in each block",) if size else ()
 
 

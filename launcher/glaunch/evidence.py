@@ -20,7 +20,7 @@ from glaunch.placement.cost import cost_of
 from glaunch.placement.objective import HOPS, NO_GROUPS
 from glaunch.plan import Plan
 from glaunch.report.documents import plan_from_document
-from glaunch.report.job import JobReport, Tail
+from glaunch.report.job import Component, JobReport, Tail
 
 TEXT_MAX_BYTES = 4 << 20
 """Of a longer file its end is read: what went wrong stands there."""
@@ -94,7 +94,20 @@ def report_of(folder: Path, attempt: AttemptFolder | None, job: Job) -> JobRepor
         tails=tails,
         made_at_s=time.time(),
         glaunch_version=__version__,
+        components=_components(facts, plan, fabric),
     )
+
+
+def _components(facts: JobFacts, plan: Plan | None, fabric: Fabric | None) -> tuple[Component, ...]:
+    """What each component got, where the allocation is of the planned size (by hand it need not be) and all of its nodes are known."""
+    if plan is None or not plan.components or fabric is None or len(facts.granted) != plan.nodes:
+        return ()
+    found, first = [], 0
+    for one, (nodes, tasks, _) in zip(plan.all_components, facts.sets, strict=True):
+        best = one.best_possible.cost if one.best_possible is not None else None
+        found.append(Component(nodes, first, tasks, cost_of(fabric, nodes, groups=one.groups), best))
+        first += tasks
+    return tuple(found)
 
 
 def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) -> tuple[JobFacts, tuple[Tail, ...]]:
@@ -109,7 +122,7 @@ def _with_outputs(facts: JobFacts, folder: Path, attempt: AttemptFolder | None) 
         if all(output.name != name for output in facts.outputs):
             facts = replace(facts, outputs=(*facts.outputs, _text_file(folder, folder / name)))
     tail = _tail(facts.outputs[-1], *failed) if failed else None
-    return facts, (tail,) if tail is not None and tail.lines else ()
+    return facts, (tail,) if tail is not None and tail.lines else ()  # an agent that started no rank has lines, and no label
 
 
 def _leaves(fabric: Fabric | None, granted: tuple[str, ...]) -> tuple[tuple[str, int], ...]:

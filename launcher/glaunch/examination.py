@@ -45,7 +45,7 @@ def checkup_of_site(world: World, paths: Iterable[Path], names: Path | None = No
     """
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, text = read_cluster(world.slurm, now_s)
-    beside = _beside(Path(cluster.config.get("SLURM_CONF", "")), capture)
+    beside = topology_files(Path(cluster.config.get("SLURM_CONF", "")), capture)
     chosen = tuple(paths)
     if not chosen:
         saved = world.settings.text("fabric.topology")
@@ -63,7 +63,7 @@ def checkup_of_site(world: World, paths: Iterable[Path], names: Path | None = No
     return Checkup(files.sources, slurm, cluster, texts, {name: str(path) for name, path in beside.items()}, tuple(unread))
 
 
-def _beside(conf: Path, capture: Path | None) -> dict[str, Path]:
+def topology_files(conf: Path, capture: Path | None) -> dict[str, Path]:
     """Topology file → its path, of those that lie beside slurm.conf (in a capture: in its folder of that name) and can be read."""
     if capture is not None:
         folder = capture / "topology"

@@ -22,21 +22,21 @@ from glaunch.settings import Settings
 MAX_BYTES = 1 << 30
 
 
-def read_sources(paths: Iterable[Path], names: Path | None = None) -> tuple[Source, ...]:
-    """What the files say, in their order, with the devices' names from the map file `names`.
+def read_sources(paths: Iterable[Path], names: Path | None = None, topology: str = "") -> tuple[Source, ...]:
+    """What the files say, in their order, with the devices' names from the map file `names`; of a topology.yaml the topology of this name.
 
     The answer of one node (lldpctl, nvidia-smi) is known by its file's name: HOST.json, HOST.txt. An `include` of a topology.conf is looked
     for in the folder of the file that includes it. Raises ParseError with FILE:LINE, and GlaunchError for a file that cannot be read.
     """
     renaming = NameMap() if names is None else parse_name_map(read_text(names), where=str(names))
-    found = [source for path in paths for source in _sources_of(path)]
+    found = [source for path in paths for source in _sources_of(path, topology)]
     return tuple(renaming.applied(source) if isinstance(source, Network) else source for source in found)
 
 
-def _sources_of(path: Path) -> tuple[Source, ...]:
+def _sources_of(path: Path, topology: str) -> tuple[Source, ...]:
     text = read_text(path)
     host = path.name.rsplit(".", 1)[0] if path.suffix in {".json", ".txt"} else path.name
-    sources = parse_source(text, where=str(path), host=host, include=lambda name: read_text(path.parent / name))
+    sources = parse_source(text, where=str(path), host=host, include=lambda name: read_text(path.parent / name), topology=topology)
     return tuple(_with_network(source, path) if isinstance(source, Fabric) else source for source in sources)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Protocol
 
-from glaunch.attempt import AttemptFolder, attempts, batch_logs, last_runs
+from glaunch.attempt import AttemptFolder, attempts, last_runs
 from glaunch.errors import SlurmError
-from glaunch.growing_file import GrowingFile
 from glaunch.job import Job
+from glaunch.job_output import JobOutput
 from glaunch.parsers.srun_words import bad_end
 from glaunch.pin import LOOKS_S, Unpins, give_back
 from glaunch.reasons import estimate, in_words
@@ -84,7 +84,8 @@ class Follower:
         on_start: Callable[[AttemptFolder], None],
     ) -> None:
         self.controller, self.folder, self.job_id = controller, folder, job_id
-        self.pinned, self.array, self.offset, self.host, self.pace = pinned, array, offset, host, pace
+        self.pinned, self.array, self.offset, self.pace = pinned, array, offset, pace
+        self._output = JobOutput(folder, job_id, array=array, offset=offset, host=host)
         self.out, self.talk, self.on_pin, self.on_start = out, talk, on_pin, on_start
         self._began = monotonic()
         self._early = [look for look in LOOKS_S if look < pace.patience_s] + [pace.patience_s]
@@ -101,7 +102,6 @@ class Follower:
         """When a first rank of this run failed (for ever from now, once that is said), and how, in srun's words."""
         self._cut: tuple[AttemptFolder, float] | None = None
         """The run that somebody ended, and since when Slurm is asked what it calls that."""
-        self._files: dict[Path, GrowingFile] = {}
 
     def run(self, until: Callable[[], bool] = lambda: False) -> Ending | None:
         """Follow to the end, or until `until` says so (None)."""
@@ -297,24 +297,14 @@ class Follower:
     def _show(self, *, last: bool = False) -> None:
         if self.out is None:
             return
-        for path, prefix in self._shown_files():
-            file = self._files.setdefault(path, GrowingFile(path, prefix))
-            for line in file.lines(last=last):
-                self.out(line)
-                self._see_failure(line)
+        for line in self._output.lines(self._runs, last=last):
+            self.out(line)
+            self._see_failure(line)
 
     def _see_failure(self, line: str) -> None:
         end = None if self.array or self._failed is not None else bad_end(line)
         if end is not None:
             self._failed = self._waited(), f"{end.hosts}: task{'s' if not end.tasks.isdigit() else ''} {end.tasks}: {end.what}"
-
-    def _shown_files(self) -> list[tuple[Path, str]]:
-        """The batch logs and the output of rank 0's host, or of the named host alone; of an array with the task's number before it."""
-        files = [] if self.host else [(path, "") for path in batch_logs(self.folder, self.job_id)]
-        for run in self._runs:
-            hosts = (self.host,) if self.host in run.hosts else () if self.host else run.hosts[:1]
-            files += [(run.path / "out" / f"{host}.log", f"[{run.task + self.offset}] " if self.array else "") for host in hosts]
-        return files
 
 
 def task_codes(found: Sequence[AttemptFolder], rows: Sequence[Job]) -> dict[int, int]:

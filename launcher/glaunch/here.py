@@ -3,23 +3,27 @@
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import FrameType
+from typing import IO
 
 from glaunch.aftermath import look_up, save_report
 from glaunch.attempt import attempts
 from glaunch.caller import terminal_width
 from glaunch.errors import UsageError
 from glaunch.evidence import report_of
+from glaunch.follow import TICK_S
 from glaunch.inherited import around_steps, with_functions
+from glaunch.job_output import JobOutput
 from glaunch.launch import write
 from glaunch.pipeline import World, decide_on, see
 from glaunch.placement.layout import as_asked
 from glaunch.report.job import job_text
 from glaunch.request import Request
-from glaunch.talk import talk, tell
+from glaunch.talk import say, talk, tell
 
 
 def run_here(world: World, request: Request) -> int:
@@ -62,7 +66,16 @@ def run_here(world: World, request: Request) -> int:
     folder = write(world, decided, script, fabric)
     talk(f"runs here, in job {job_id} on {nodes}; its folder: {folder}")
     began_s = time.time()
-    code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, {**with_functions(around_steps(os.environ)), **hidden})
+    own_id = os.environ.get("SLURM_ARRAY_JOB_ID", job_id)  # what the script calls its attempt by
+    output = JobOutput(folder, own_id)
+
+    def show(*, last: bool = False) -> None:
+        for line in output.lines(attempts(folder), last=last):
+            say(line)
+
+    environment = {**with_functions(around_steps(os.environ)), **hidden}
+    with (folder / f"batch-{own_id}.log").open("ab") as log:
+        code = _run(["sh", str(folder / "job.sbatch"), "here"], decided.launch.work_dir, environment, log, show)
     runs = attempts(folder)
     found = [attempt for attempt in runs if attempt.end is not None]
     if runs and runs[-1].left_in:
@@ -76,8 +89,19 @@ def run_here(world: World, request: Request) -> int:
     return code
 
 
-def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> int:
+def _over(script: "subprocess.Popen[bytes]") -> bool:
+    """Whether it is over, a moment from now at the latest."""
+    try:
+        script.wait(TICK_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str], log: IO[bytes], show: Callable[..., None]) -> int:
     """The script's exit code (128 + n for a signal), whatever the terminal does meanwhile.
+
+    What it says goes to `log`, as a batch job's does; `show` is called while it runs, and with `last` at its end.
 
     ^C and a hang-up reach the script by themselves, since it is of glaunch's process group: it ends its ranks, and their logs come home.
     A TERM for glaunch alone is handed on to it.
@@ -90,7 +114,13 @@ def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str]) -> in
 
     before = {name: signal.signal(name, hand_on) for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
     try:
-        script = subprocess.Popen(argv, cwd=folder, env=environment)
+        script = subprocess.Popen(argv, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            while not _over(script):
+                show()
+            show(last=True)
+        except BrokenPipeError:  # the reader of the output went away; the ranks go on
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = script.wait()
     finally:
         for name, handler in before.items():

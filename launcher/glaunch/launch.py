@@ -19,6 +19,7 @@ from glaunch.fabric import Fabric
 from glaunch.fabric_json import fabric_document
 from glaunch.gateways.process import SignalsDeferred
 from glaunch.gateways.slurm import SlurmCommands
+from glaunch.gateways.slurm_refusals import about_nodes
 from glaunch.history import History
 from glaunch.hostlist import expand
 from glaunch.job import Job
@@ -262,8 +263,8 @@ def _sbatch(slurm: SlurmCommands, plan: Plan, options: tuple[str, ...], hidden: 
     except ControllerSilent:
         raise
     except SlurmError as refusal:
-        if not options or plan.part:  # a part without its place behind the others would break the cap on running tasks
-            raise
+        if not options or plan.part or not about_nodes(refusal):
+            raise  # a part without its place behind the others would break the cap on running tasks
         asked = " ".join(f"--{option.name}" for option in plan.arguments)
         talk(f"{refusal.message}; asked once more without {asked}: Slurm chooses, glaunch orders")
         return ""

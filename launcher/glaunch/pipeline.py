@@ -30,7 +30,7 @@ from glaunch.network_model import Model
 from glaunch.parsers.slurm_topology import SLURMS_OWN, parse_topology
 from glaunch.placement.cost import cost_of
 from glaunch.plan import Later, Plan, SlurmChoice
-from glaunch.request import Request
+from glaunch.request import Caller, Request
 from glaunch.rule import Rule
 from glaunch.settings import Settings
 from glaunch.shipped import shipped
@@ -39,6 +39,7 @@ from glaunch.units import MIB
 from glaunch.withheld import without_secrets
 
 if TYPE_CHECKING:
+    from glaunch.gateways.capture import Asker
     from glaunch.report.contact import Contact
     from glaunch.script import Script
 
@@ -59,6 +60,8 @@ class World:
     kept: Kept | None
     captured_at_s: float | None = None
     """When the capture was taken: the "now" of a plan made from it, so that its reservations mean what they meant. None: no capture."""
+    asker: "Asker | None" = None
+    """Who the capture's answers were given to: a plan from it is made for them."""
     gateway_why: str = ""
     """Why Slurm is asked this way (pyslurm, its commands, a capture)."""
 
@@ -91,22 +94,23 @@ def open_world(snapshot: str | None = None, options: Options | None = None, clus
         for note in chosen.notes:
             talk(note)
         return World(chosen.gateway, settings, load_rules(), load_model(), history, chosen.kept, gateway_why=chosen.why)
-    from glaunch.gateways.capture import replay, taken_at_s
+    from glaunch.gateways.capture import asker_of, replay, taken_at_s
 
     slurm = SlurmCommands(replay(Path(snapshot)), timeout_s=timeout_s)
-    return World(slurm, settings, load_rules(), load_model(), history, None, taken_at_s(Path(snapshot)), f"a capture: {snapshot}")
+    at_s, why = taken_at_s(Path(snapshot)), f"a capture: {snapshot}"
+    return World(slurm, settings, load_rules(), load_model(), history, None, at_s, asker_of(Path(snapshot)), why)
 
 
-def see(world: World, request: Request | None = None, *, max_age_s: float) -> tuple[Cluster, Fabric]:
+def see(world: World, request: Request | None = None, *, max_age_s: float, topology: str = "") -> tuple[Cluster, Fabric]:
     """The cluster as it is now (`max_age_s` 0) or was a moment ago, and its fabric: the site's saved one together with Slurm's.
 
-    Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the default
-    one. A capture brings its own topology, and the site here has no say in it.
+    Without either it is one flat switch, which says so. Of several topologies that of the partition of `request` counts, else the one
+    that `topology` names, else the default one. A capture brings its own topology, and the site here has no say in it.
     Where an answer cannot be read, or the partition that is asked for was not there when it was kept, nothing is kept of any, and all are
     asked for anew: once. Raises ParseError for what Slurm says now.
     """
     try:
-        cluster, slurm = _seen(world, request, max_age_s)
+        cluster, slurm = _seen(world, request, max_age_s, topology)
         stale = request is not None and _misses_a_partition(request, world.settings, cluster)
     except ParseError:
         if world.kept is None:
@@ -114,7 +118,7 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
         stale = True
     if stale and world.kept is not None:
         world.kept.forget()
-        cluster, slurm = _seen(world, request, max_age_s)
+        cluster, slurm = _seen(world, request, max_age_s, topology)
     cluster = replace(cluster, topology=slurm)
     if world.captured or not world.settings.text("fabric.topology"):
         return cluster, slurm
@@ -124,12 +128,12 @@ def see(world: World, request: Request | None = None, *, max_age_s: float) -> tu
     return cluster, beside_slurm(saved_fabric(world.settings), slurm)
 
 
-def _seen(world: World, request: Request | None, max_age_s: float) -> tuple[Cluster, Fabric]:
+def _seen(world: World, request: Request | None, max_age_s: float, named: str) -> tuple[Cluster, Fabric]:
     """The cluster and the fabric as Slurm tells them."""
     now_s = time.time() if world.captured_at_s is None else world.captured_at_s
     cluster, topology = read_cluster(world.slurm, now_s, world.kept, nodes_max_age_s=max_age_s)
     where, none = SLURMS_OWN, "no topology known"
-    name = _topology_name(world, request, cluster)
+    name = _topology_name(world, request, cluster) or named
     if name:
         topology = read_topology(world.slurm, name, now_s, world.kept)
         where, none = f"{where} {name}", f"Slurm's topology {name} has no switches"
@@ -147,8 +151,13 @@ def _topology_name(world: World, request: Request | None, cluster: Cluster) -> s
     if request is None or not any(partition.topology for partition in cluster.partitions):
         return ""
     asked = with_inherited(request, os.environ)
-    caller = caller_of(asked, world.settings, os.environ, must_exist=not world.captured)
-    return partition_of(asked, world.settings, cluster, caller).topology
+    return partition_of(asked, world.settings, cluster, _caller(world, asked)).topology
+
+
+def _caller(world: World, request: Request) -> Caller:
+    """Who asks; from a capture, the user whose answers it holds."""
+    caller = caller_of(request, world.settings, os.environ, must_exist=not world.captured)
+    return caller if world.asker is None else replace(caller, user=world.asker.user, groups=world.asker.groups)
 
 
 def contact(world: World) -> "Contact":
@@ -224,7 +233,7 @@ def decide_on(world: World, request: Request, cluster: Cluster, fabric: Fabric) 
 def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) -> tuple[Plan, Mapping[str, str]]:
     """(plan, the values of its secrets, which travel by sbatch's environment and are written nowhere)."""
     request = _with_ids(world, with_inherited(replace(request, clusters=request.clusters or world.slurm.cluster or None), os.environ))
-    callers = [caller_of(one, world.settings, os.environ, must_exist=not world.captured) for one in (request, *request.components)]
+    callers = [_caller(world, one) for one in (request, *request.components)]
     caller = callers[0]
     submission_id = os.urandom(4).hex()
 
@@ -243,12 +252,12 @@ def _decide(world: World, request: Request, cluster: Cluster, fabric: Fabric) ->
     )
     anew = False
     while True:
-        seen = cluster if world.captured else with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
+        seen = with_accounting(cluster, world.slurm, caller.user, time.time(), world.kept, anew=anew)
         try:
             programs = [one.program for one in callers[1:]]
             return without_secrets(decide_all(request, caller, replace(ground, cluster=seen), programs=programs))
         except NeverFits:
-            if anew or seen.accounting is None:
+            if anew or world.captured or seen.accounting is None:
                 raise
             anew = True  # nobody is refused by a limit that was kept, and may have changed since
 

@@ -62,6 +62,10 @@ STATES = {
 }
 
 
+UNFORESEEN_S = 300 * 86400
+"""An estimate beyond this says only that something has no time limit: Slurm counts with a year for it, and adds up several."""
+
+
 def ended(code: int | None, job: Job | None) -> str:
     """How a job ended, from its own exit code and from what Slurm says of it (either may be unknown, or Slurm behind)."""
     if job is not None and (code is None or (job.over and job.state not in {"COMPLETED", "FAILED"})):
@@ -75,6 +79,8 @@ def estimate(job: Job, now_s: float) -> str:
     """When Slurm thinks that a job which waits will start, with what that is worth; "" where it does not say."""
     if job.state != "PENDING" or job.start_s is None or job.start_s <= now_s:
         return ""
+    if job.start_s - now_s > UNFORESEEN_S:
+        return "no start in sight: jobs without a time limit come first (Slurm's estimate)"
     return f"starts in about {format_span(job.start_s - now_s)} (Slurm's estimate; changes with the queue)"
 
 

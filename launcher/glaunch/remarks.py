@@ -9,7 +9,7 @@ from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold
 from glaunch.placement.eligible import Eligible
-from glaunch.placement.layout import as_asked
+from glaunch.placement.layout import RankLayout, as_asked
 from glaunch.placement.placement import Placement
 from glaunch.request import Request
 from glaunch.settings import Settings
@@ -30,6 +30,19 @@ from glaunch.slurm_versions import (
 )
 from glaunch.units import format_time, plural
 
+_TORCHRUN = "--launcher torchrun takes the script alone"
+_MPI = "--launcher mpi takes the program alone"
+_AGENTS = {
+    "torchrun": _TORCHRUN,
+    "torch.distributed.run": _TORCHRUN,
+    "torch.distributed.launch": _TORCHRUN,
+    "accelerate": "--launcher accelerate takes the script alone",
+    "deepspeed": "leave it out, where the script reads RANK and WORLD_SIZE",
+}
+_STARTERS = _AGENTS | {"mpirun": _MPI, "mpiexec": _MPI, "srun": "leave it out"}
+"""What starts ranks of its own → what is to be typed. **Source:** tried: srun in a rank waits for ever for the nodes of its own job, and
+mpirun in each of 8 ranks makes 64."""
+
 
 def warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits | None) -> tuple[str, ...]:
     """What a person should know before the job runs: that it never will, or what the fabric does not say."""
@@ -43,6 +56,19 @@ def warnings(fabric: Fabric, placement: Placement | None, impossible: NeverFits 
     if unknown:
         warnings.append(f"the topology does not mention {fold(unknown)}")
     return tuple(warnings)
+
+
+def twice(request: Request, form: str, layout: RankLayout) -> tuple[str, ...]:
+    """That the program starts ranks itself, and is started once a rank: so many times as many. One agent a node is a sound way."""
+    program, *rest = request.command
+    name = program.rpartition("/")[2]
+    if name.startswith("python") and rest[:1] == ["-m"]:
+        name = rest[1] if len(rest) > 1 else ""
+    instead = _STARTERS.get(name)
+    if instead is None or form == "exec" or layout.tasks == 1 or (name in _AGENTS and layout.tasks_per_node == 1):
+        return ()
+    times = f"{name} starts ranks itself, and here it is started {layout.tasks} times, once a rank"
+    return (f"{times}: {instead}, or --launcher exec starts it once",)
 
 
 def untried(version: Sequence[int]) -> tuple[str, ...]:
@@ -136,8 +162,8 @@ def vain(request: Request, fabric: Fabric, best: Placement | None) -> tuple[str,
     return ()
 
 
-def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool) -> tuple[str, ...]:
-    """What is good to know: what the environment added, what would start sooner, why nodes are not free."""
+def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidden: bool, never: bool) -> tuple[str, ...]:
+    """What is good to know: what the environment added, what would start sooner (unless it can `never` run), why nodes are not free."""
     notes = list(fit.notes)
     if request.inherited:
         notes.append(f"asked for by your environment: {', '.join(request.inherited)}")
@@ -150,7 +176,7 @@ def notes(request: Request, fit: Eligible, placement: Placement | None, *, hidde
         notes.append(f"of your environment the job does not get, as it contradicts the plan: {', '.join(request.unused)}")
     if hidden:
         return tuple(notes)
-    if placement is None:
+    if placement is None and not never:
         free, layout = len(fit.nodes) + len(fit.startable), fit.layout
         some = f"{free} of {plural(layout.nodes, 'node')} free now"
         if free >= layout.nodes:

@@ -210,6 +210,8 @@ class Words:
     command: tuple[str, ...]
     late: tuple[str, ...] = ()
     """Words of the script that glaunch knows too (`--detach`), behind one that it does not know: perhaps meant for glaunch."""
+    slip: tuple[str, str] = ("", "")
+    """(`--parition`, `--partition`): the first word of the script that is nearly one of glaunch's, and that one."""
 
 
 def split_components(words: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -248,7 +250,9 @@ def read_words(words: Sequence[str], takes_value: Mapping[str, bool], before: Ma
         return Words(own, (script, *words[at + 1 :]))
     known = {name for name in takes_value if name.startswith("--") or not own}
     late = tuple(word for word in words[at:] if word.partition("=")[0] in known)
-    return Words(own, (script, *words[at:]), late)
+    first = words[at].partition("=")[0] if at < len(words) else ""
+    close = _closest(first, takes_value, _SLIP) if first.startswith("--") and first not in takes_value else ""
+    return Words(own, (script, *words[at:]), late, (first, close) if close else ("", ""))
 
 
 def _take(words: Sequence[str], at: int, takes_value: Mapping[str, bool]) -> tuple[tuple[str, ...], int]:
@@ -274,13 +278,21 @@ HABITS = MappingProxyType(
 """What mpirun, torchrun and srun call what glaunch has by another name."""
 
 
-def _near(word: str, takes_value: Mapping[str, bool]) -> str:
+_SLIP = 0.88
+"""How near a script's own option must be to one of glaunch's to be doubted: `--parition` is, `--name` beside `--nodes` is not."""
+
+
+def _closest(name: str, takes_value: Mapping[str, bool], least: float) -> str:
     from difflib import get_close_matches
 
+    return next(iter(get_close_matches(name, takes_value, 1, least)), "")
+
+
+def _near(word: str, takes_value: Mapping[str, bool]) -> str:
     name = word.partition("=")[0]
     if name in HABITS:
         return f"did you mean {HABITS[name]}? all of them: glaunch run --help"
-    close = get_close_matches(name, takes_value, 1, 0.75)
-    known = f"did you mean {close[0]}? " if close else ""
+    close = _closest(name, takes_value, 0.75)
+    known = f"did you mean {close}? " if close else ""
     key = word.lstrip("-") or "KEY"
     return f"{known}options of the script go behind it; any other option of sbatch: --sbatch {key}; all of them: glaunch run --help"

@@ -35,7 +35,7 @@ def create(folder: Path, intent: Mapping[str, object]) -> None:
     except FileExistsError as there:
         raise GlaunchError(f"{there.filename} exists already", hint="glaunch never writes into a folder that it did not make") from there
     except OSError as error:
-        raise DiskError(f"cannot make the job folder {folder}: {error.strerror}", hint="name another place with the key rundir") from error
+        raise DiskError(f"cannot make the job folder {folder}: {error.strerror}", hint="name another place: the key rundir.path") from error
     write_text(folder / "intent.json", json.dumps(intent, indent=1, sort_keys=True) + "\n")
     _sync_folder(folder.parent)
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from glaunch.block_rule import granted
+from glaunch.errors import NeverFits
 from glaunch.fabric import Fabric
 from glaunch.placement.objective import Groups
 from glaunch.placement.placement import Placement
 from glaunch.request import Request
-from glaunch.slurm_versions import LISTS_SEGMENTS, SEGMENTS, version_text
+from glaunch.slurm_versions import LARGE_SEGMENTS, LISTS_SEGMENTS, SEGMENTS, version_text
+from glaunch.units import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +35,33 @@ def takes_segments(slurm: Fabric, version: Sequence[int]) -> bool:
     return in_blocks(slurm) and SEGMENTS.there(version)
 
 
+def largest_segment(slurm: Fabric, version: Sequence[int]) -> int:
+    """The nodes of the largest segment that Slurm takes: before LARGE_SEGMENTS those of a base block, also where a block has more."""
+    if LARGE_SEGMENTS.there(version):
+        return len(slurm.nodes)
+    return min(slurm.block_sizes, default=max((len(block.nodes) for block in slurm.blocks), default=0))
+
+
+def segment_too_large(request: Request, slurm: Fabric, version: Sequence[int]) -> NeverFits | None:
+    """The error for a segment that no block can hold: Slurm refuses such a job."""
+    most = largest_segment(slurm, version)
+    if request.segment is None or request.segment <= most or not takes_segments(slurm, version):
+        return None
+    fitting = next((size for size in range(most, 0, -1) if request.segment % size == 0), 1)
+    return NeverFits(
+        f"--segment {request.segment}: a segment lies in one base block, which has {plural(most, 'node')}; "
+        f"from {LARGE_SEGMENTS.span} on it may be larger (here {version_text(version)})",
+        hint=f"--segment {fitting}, or leave it out; to let Slurm say no itself: --force",
+    )
+
+
 def segment_of(request: Request, groups: Groups, seen: Placement | None, slurm: Fabric, version: Sequence[int]) -> Segment:
     """The segment to ask for: the user's own; else that of the groups that should stay in a block, where the set `seen` has them whole."""
     if not takes_segments(slurm, version):
         return NO_SEGMENT
     if request.segment is not None:
         return Segment(request.segment)
-    if groups.leaf > 1 and seen is not None and not seen.cost.leaf_splits:
+    if 1 < groups.leaf <= largest_segment(slurm, version) and seen is not None and not seen.cost.leaf_splits:
         return Segment(groups.leaf, "groups of so many nodes stay in one block each")
     return NO_SEGMENT
 
@@ -68,9 +90,9 @@ def list_refused(slurm: Fabric, nodes: Sequence[str], more: Sequence[str], segme
     return f"beside --segment this Slurm takes no list of nodes (25.11 and later do; here {version_text(version)})"
 
 
-def segment_that_fits(slurm: Fabric, free: Sequence[str], n: int) -> int:
+def segment_that_fits(slurm: Fabric, free: Sequence[str], n: int, version: Sequence[int]) -> int:
     """The largest segment in which n of the free nodes start at once; 0 where none does."""
     counts = Counter(slurm.block_of[node] for node in free if node in slurm.block_of)
-    most = max(counts.values(), default=0)
+    most = min(max(counts.values(), default=0), largest_segment(slurm, version))
     fitting = (size for size in range(min(n, most), 0, -1) if n % size == 0 and sum(count // size for count in counts.values()) * size >= n)
     return next(fitting, 0)

@@ -3,6 +3,8 @@
 import shlex
 from collections.abc import Iterable, Sequence
 
+from glaunch.secret import shown_line
+
 _BEFORE_A_COMMAND = frozenset({"then", "do", "else", "elif", "if", "while", "until", "!", "{", "command", "builtin"})
 """Words behind which a shell still expects a command. **Source:** POSIX XCU 2.4; bash(1), command and builtin."""
 
@@ -10,7 +12,8 @@ _BEFORE_A_COMMAND = frozenset({"then", "do", "else", "elif", "if", "while", "unt
 def leaving(lines: Iterable[str]) -> tuple[str, ...]:
     """A warning for each line in which `exec` puts a program in the place of the job's shell; an `exec` of redirections alone does not."""
     return tuple(
-        f"setup line {line!r}: exec puts {program!r} in the place of the job's own shell, and no rank starts after it; leave exec out"
+        f"setup line {shown_line(line)!r}: exec puts {program!r} in the place of the job's own shell, "
+        "and no rank starts after it; leave exec out"
         for line in lines
         if (program := _becomes(_parts(line)))
     )

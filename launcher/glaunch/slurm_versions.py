@@ -121,6 +121,12 @@ UNFILLED_BLOCKS = Change(
     "topo check tells of them on older versions, where slurmctld does not start with them (GL433)",
     "tried: slurmctld of 24.11.5 and 25.11",
 )
+LARGE_SEGMENTS = Change(
+    (25, 5),
+    "topology/block takes segments larger than its base block, over neighbouring blocks where one has too few nodes",
+    "before: refused with the reason, also where a block has more nodes than its size says; groups of that size become no segment",
+    "tried: 24.11.5 refuses them, 26.05.5 takes them; on 25.05 and 25.11 Slurm is left to say no",
+)
 LISTS_SEGMENTS = Change(
     (25, 11),
     "topology/block takes --nodelist beside --segment: exactly the job's nodes, whole segments in each block",
@@ -166,6 +172,7 @@ CHANGES = (
     TOPOLOGY_YAML,
     TOPOLOGIES_BY_NAME,
     UNFILLED_BLOCKS,
+    LARGE_SEGMENTS,
     LISTS_SEGMENTS,
     SEGMENTS_APART,
     RANKS_FOLLOW_SWITCHES,

@@ -17,6 +17,9 @@ slurm_rank() {
     if [ -n "${GLAUNCH_COMPONENT-}" ]; then
         # Slurm numbers the nodes component by component, and lists their ranks by the nodes' names (seen on 24.11)
         LOCAL_WORLD_SIZE=$(node_size)
+        # What srun says here may be another component's (seen on 22.05, 24.11 and 26.05); the job's own word is right
+        eval "gl_cpus=\${SLURM_CPUS_PER_TASK_HET_GROUP_$GLAUNCH_COMPONENT-}"
+        if [ -n "$gl_cpus" ]; then export SLURM_CPUS_PER_TASK="$gl_cpus"; else unset SLURM_CPUS_PER_TASK; fi
     else
         LOCAL_WORLD_SIZE=$(ranks_here)
     fi

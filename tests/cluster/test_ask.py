@@ -1,6 +1,7 @@
 """How nodes are asked for, on a real Slurm: prefer, waiting for leaves, now or later, and Slurm's own choice beside ours."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -70,6 +71,7 @@ def test_a_plan_shows_what_slurm_itself_would_choose(two_jobs: User) -> None:
     plan = json.loads(two_jobs.glaunch("plan", *ONE_EACH, "--compare", "--json").stdout)
     assert plan["slurm_choice"]["nodes"] == ["n004", "n008", "n012", "n016"]
     assert plan["slurm_choice"]["cost"]["hops"] == plan["placement"]["cost"]["hops"]
+    assert plan["slurm_choice"]["cost"]["weight"] == plan["placement"]["cost"]["weight"] == 4
     assert two_jobs.run("squeue", "-h", "-u", "ada").stdout == "", "nothing was submitted"
     text = two_jobs.glaunch("plan", *ONE_EACH, "--compare").stdout
     assert "by itself: n[004,008,012,016], 4 leaves in 2 pods" in text
@@ -140,6 +142,24 @@ def test_what_a_qos_can_never_run_is_refused_before_slurm_is_asked(accounted: Us
         accounted.box.exec(["sacctmgr", "-i", "modify", "qos", "small", "set", "MaxTRESPerJob=node=4", "MaxWall=-1"])
         accounted.box.exec(["sacctmgr", "-i", "modify", "account", "red", "set", "GrpTRES=node=-1"])
         accounted.run("rm", "-rf", ".local/state/glaunch/kept")
+
+
+def test_a_plan_from_a_snapshot_is_the_one_on_the_cluster_also_where_accounting_has_limits(accounted: User) -> None:
+    def plan(words: str, *snapshot: str) -> tuple[int | None, str]:
+        done = accounted.glaunch(*snapshot, "plan", "./prog.sh", "--json", *words.split())
+        text = re.sub(r'("submission_id": "|prog-)[0-9a-f]+|"cluster_taken_at_s": [\d.]+', r"\1", done.stdout)
+        return done.code, text or done.stderr
+
+    assert accounted.run("sh", "-c", "rm -rf c d; glaunch snapshot --plain c && glaunch snapshot d").code == 0
+    for words in ("-N 2", "-N 3 --qos spare", "-N 5 --qos small", "-N 1 --qos none", "-N 1 -A blue"):
+        here = plan(words)
+        assert plan(words, "--snapshot", "c") == here, words
+        assert plan(words, "--snapshot", "d")[0] == here[0], words
+    accounted.box.exec(["sh", "-c", "rm -rf ~bob/d; cp -r ~ada/d ~bob/d; chown -R bob: ~bob/d"])
+    bobs = User(accounted.box, "bob").run("glaunch", "--snapshot", "d", "plan", "hostname", "-N", "5", "--qos", "small")
+    assert "QOS small allows a job node=4 (MaxTRESPerJob); this job has 5" in bobs.stderr
+    masked = accounted.run("sh", "-c", "cat d/sacctmgr*").stdout
+    assert not re.findall("ada|red|blue", masked)
 
 
 def test_where_jobs_and_nodes_are_private_it_still_plans(sandboxes: Callable[..., Sandbox]) -> None:

@@ -125,6 +125,13 @@ def test_more_ranks_than_are_free_are_submitted_unpinned_and_the_exit_code_is_th
     assert ada.job(first)["JobState"] == "COMPLETED"
 
 
+def test_a_refusal_that_other_nodes_would_not_cure_is_told_once(ada: User) -> None:
+    done = ada.glaunch("./prog.sh", "-n", "8", "--sbatch", "nosuch=1")
+    assert done.code == 1
+    assert "asked once more" not in done.stderr
+    assert done.stderr.count("unrecognized option") == 1
+
+
 def test_a_program_that_is_not_there_is_one_clear_line_a_node(ada: User) -> None:
     ada.write("broken.sh", "#!/opt/nowhere/interpreter\n")
     done = ada.glaunch("./broken.sh", "-n", "16")
@@ -144,12 +151,18 @@ def test_status_logs_and_report_speak_of_the_last_job(ada: User) -> None:
 def test_inside_an_allocation_it_runs_there_and_submits_nothing(ada: User) -> None:
     done = ada.run("salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-n", "16")
     assert done.code == 0, done.stderr
-    assert "rank 0 of 16 on n001" in done.stdout + done.stderr or "all 16 ranks ran" in done.stderr
+    assert "0: rank 0 of 16 on n001" in done.stdout
+    assert "all 16 ranks ran" in done.stderr
     assert ada.run("squeue", "-h", "-t", "all", "-o", "%i").stdout.split().count("submitted") == 0
     assert "submitted" not in done.stderr
     small = ada.run("salloc", "-N1", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-N", "2", timeout_s=60)
     assert "16 ranks need 2 nodes, and this allocation has 1" in small.stderr
     assert "  -N 1, or a larger allocation" in small.stderr, small.stderr
+    one_fails = ("glaunch", "--here", "-n", "8", "--env", "FAIL=5", "--env", "CODE=3", "./prog.sh")
+    bad = ada.run("salloc", "-N1", "--gres=gpu:h100:8", "--ntasks-per-node=8", *one_fails, timeout_s=60)
+    assert bad.code == 3
+    assert re.search(r"^srun: error: n\d+: task 5: Exited with exit code 3$", bad.stdout, re.M), bad
+    assert re.search(r"GL201  rank 5 on n\d+ exited with code 3", bad.stderr), bad.stderr
 
 
 def test_ctrl_c_inside_an_allocation_ends_the_ranks_in_order_and_their_logs_come_home(ada: User) -> None:

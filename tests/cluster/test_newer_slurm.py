@@ -210,6 +210,14 @@ def test_the_topology_of_the_jobs_partition_counts(sandboxes: Callable[..., Sand
     assert [one["value"] for one in there["directives"] if one["name"] == "segment"] == ["2"]  # type: ignore[attr-defined]
     done = user.glaunch("./prog.sh", "-p", "nvl", "-N", "4", *ONE_EACH)
     assert done.code == 0, done.stderr
+    shown = user.glaunch("topo", "show", "-p", "nvl").stdout
+    assert "b1" in shown
+    assert "Slurm has another topology too: cables (partition gpu)" in shown
+    assert "leaf1" in user.glaunch("topo", "show").stdout
+    exported = user.glaunch("topo", "export", "--format", "slurm-block", "--name", "nvl")
+    assert (exported.code, exported.stdout.splitlines()[0]) == (0, "BlockName=b1 Nodes=n[001-002]")
+    gone = user.glaunch("topo", "show", "--name", "nowhere")
+    assert (gone.code, "there are: cables, nvl" in gone.stderr) == (2, True), gone.stderr
     user.run("sh", "-c", "rm -rf capture; glaunch snapshot --plain capture")
     replayed = json.loads(user.run("glaunch", "--snapshot", "capture", "plan", "./prog.sh", "-p", "nvl", "-N", "4", "--json").stdout)
     assert replayed["fabric_source"] == "scontrol show topology nvl"

@@ -42,7 +42,8 @@ return slurm.SUCCESS
 
 SERVER = """\
 #!/bin/sh
-echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2"
+cores=$SLURM_CPUS_PER_TASK
+echo "server $GLAUNCH_COMPONENT: rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of $LOCAL_WORLD_SIZE, node $NODE_RANK, $#: $1$2, cores $cores"
 echo "$RANK" >"$GLAUNCH_LOG_DIR/server-$RANK.log"
 [ "$RANK" != "${FAIL-}" ] || exit "${CODE:-0}"
 """
@@ -165,7 +166,7 @@ def crossed(sandboxes: Callable[..., Sandbox], tmp_path_factory: pytest.TempPath
     # Backfill alone starts jobs of several components; here it comes often
     lines = ("SchedulerParameters=bf_interval=1", "PartitionName=cpu Nodes=n[001-002]")
     user = User(sandboxes("components", topology=file, slurm_conf=lines))
-    user.write("prog.sh", PROGRAM)
+    user.write("prog.sh", PROGRAM.replace("args: $*", "args: $*, cores $SLURM_CPUS_PER_TASK"))
     user.write("server.sh", SERVER)
     return user
 
@@ -173,16 +174,19 @@ def crossed(sandboxes: Callable[..., Sandbox], tmp_path_factory: pytest.TempPath
 def test_components_are_one_world_of_ranks_each_with_its_program_and_the_code_of_any_is_kept(crossed: User) -> None:
     ada = crossed
     first = ("-N", "3", "--ntasks-per-node", "2", "-t", "5", "-w", "n[002-004]", "--env", "FAIL=7", "--env", "CODE=9", "./prog.sh", "a b")
-    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
+    done = ada.glaunch(*first, ":", "-N", "1", "-n", "2", "-c", "3", "-p", "cpu", "-w", "n001", "--", "./server.sh", ":", "c d")
     assert done.code == 9, done.stderr
     assert "rank 7 on n001 exited with code 9" in done.stderr
     assert "all 8 ranks ran where the plan's order puts them" in done.stderr
+    told = " ".join(done.stderr.split())
+    assert "component 0: n[004,002-003], ranks 0–5: 2 leaves in 1 pod, 2.33 switches between two nodes on average, the best" in told
+    assert "component 1: n001, ranks 6–7: 1 node" in told
     (run,) = ada.attempts(job_id_of(done))
     assert run.hosts == ("n004", "n002", "n003", "n001")
     assert [(row.rank, row.host, row.local_rank) for row in run.ranks] == [(rank, run.hosts[rank // 2], rank % 2) for rank in range(8)]
     said = {host: sorted((run.path / "out" / f"{host}.log").read_text().splitlines()) for host in run.hosts}
-    assert said["n001"] == [f"{6 + at}: server 1: rank {6 + at} of 8, local {at} of 2, node 3, 2: :c d" for at in range(2)]
-    assert said["n002"] == [f"{rank}: rank {rank} of 8 on n002, local {rank - 2}, node 1, args: a b" for rank in (2, 3)]
+    assert said["n001"] == [f"{6 + at}: server 1: rank {6 + at} of 8, local {at} of 2, node 3, 2: :c d, cores 3" for at in range(2)]
+    assert said["n002"] == [f"{rank}: rank {rank} of 8 on n002, local {rank - 2}, node 1, args: a b, cores 8" for rank in (2, 3)]
     assert sorted(path.name for path in (run.path / "logs").iterdir()) == [f"{host}.tar.gz" for host in sorted(run.hosts)]
     log = (run.path.parent / f"batch-{run.job_id}.log").read_text()
     assert "Warning" not in log, "no step is of another shape than srun was told"

@@ -52,3 +52,29 @@ def test_a_job_that_was_told_to_end_is_not_done_once_slurm_has_forgotten_it(tmp_
         (folder / "12.0.0" / "exit.json").write_text(json.dumps(end))
         (line,) = job_lines(world, [replace(submission(folder), state="running", detail="")])
         assert line.state == state
+
+
+def test_an_array_of_which_tasks_run_and_wait_says_both(tmp_path: Path) -> None:
+    tasks = [("12_4", "PENDING", "", "JobArrayTaskLimit"), ("12_5", "PENDING", "", "JobArrayTaskLimit")]
+    tasks += [("12_3", "RUNNING", "n003", "None"), ("12_2", "RUNNING", "n001", "None"), ("12_1", "COMPLETED", "n002", "None")]
+
+    def run(argv: Sequence[str], _stdin: str, _timeout_s: float) -> Completed:
+        mark = argv[argv.index("-O") + 1].split(",")[0].partition(":")[2]
+        rows = [
+            (id_, state, "0", "0", "N/A", "UNLIMITED", "1", nodes, "", reason, "gpu", "nap", "/x/job.sbatch")
+            for id_, state, nodes, reason in tasks
+            if state in shown
+        ]
+        return Completed(tuple(argv), 0, "".join("".join(f"{cell}{mark}" for cell in row) + "\n" for row in rows), "")
+
+    settings = config.load(home=tmp_path, cwd=tmp_path, environ={}, etc=tmp_path)
+    world = World(SlurmCommands(run, environ={}), settings, (), {}, History(tmp_path, "h"), None)
+    launch = replace(submission(tmp_path, name="nap"), state="submitted", detail="")
+    why = "the array runs as many tasks at once as it may (JobArrayTaskLimit)"
+    shown: tuple[str, ...] = ("PENDING", "RUNNING", "COMPLETED")
+    (line,) = job_lines(world, [launch])
+    assert (line.state, line.where) == (f"2 tasks run, the rest waits: {why}", "n[001,003]")
+    shown = ("PENDING",)
+    assert job_lines(world, [launch])[0].state == f"waits: {why}"
+    shown = ("RUNNING", "COMPLETED")
+    assert job_lines(world, [launch])[0].state == "runs"

@@ -1,6 +1,7 @@
 """`glaunch topo` as an admin types it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,11 @@ from tests.topo.shapes import fat_tree, ibnetdiscover_text
 
 from glaunch.commands.topo import command
 from glaunch.errors import ConfigError, GlaunchError, ParseError, UsageError
+from glaunch.gateways.capture import Recorded, read_capture, write_capture
+from glaunch.gateways.process import Completed
+from glaunch.gateways.slurm import QUESTIONS
 
+DEMO = Path(__file__).resolve().parents[2] / "site" / "captures" / "demo16"
 TREE = "SwitchName=l1 Nodes=n[1-4]\nSwitchName=l2 Nodes=n[5-8]\nSwitchName=top Switches=l[1-2]\n"
 
 
@@ -26,8 +31,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def topo(*words: str) -> Result:
-    done = CliRunner().invoke(command, words, obj={"snapshot": None}, standalone_mode=False)
+def topo(*words: str, capture: str | None = None) -> Result:
+    done = CliRunner().invoke(command, words, obj={"snapshot": capture}, standalone_mode=False)
     if done.exception is not None:
         raise done.exception
     return done
@@ -133,3 +138,80 @@ def test_a_saved_fabric_that_is_gone_is_said(here: Path, monkeypatch: pytest.Mon
     (here / "gone.json").write_text('{"schema":\n')
     with pytest.raises(ParseError, match=r"gone\.json:2: expected JSON"):
         saved_fabric(pipeline.open_world().settings)
+
+
+YAML = """\
+- topology: cables
+  tree: {switches: [{switch: leaf1, nodes: "node[001-016]"}]}
+- topology: nvl
+  block: {block_sizes: [4], blocks: [{block: b1, nodes: "node[001-004]"}, {block: b2, nodes: "node[005-008]"}]}
+"""
+TOPOLOGIES = {
+    "": "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=node[001-016]\n",
+    "nvl": "BlockName=b1 BlockIndex=0 Nodes=node[001-004] BlockSize=4\nBlockName=b2 BlockIndex=1 Nodes=node[005-008] BlockSize=4\n",
+}
+
+
+def several(folder: Path, version: str = "26.05.5", *, file: bool = False) -> str:
+    """A capture of a Slurm whose partition nvl has a topology of its own; `file`: with its topology.yaml."""
+    recorded = []
+    for one in read_capture(DEMO):
+        argv, text = one.done.argv, one.done.stdout
+        if argv == QUESTIONS["version"]:
+            text = f"slurm {version}\n"
+        elif argv == QUESTIONS["partitions"]:
+            text += text.replace("Name=gpu", "Name=nvl Topology=nvl").replace("Default=YES", "Default=NO")
+        elif argv == QUESTIONS["topology"]:
+            text = TOPOLOGIES[""]
+        recorded.append(Recorded(replace(one.done, stdout=text), one.when_s))
+    recorded.append(Recorded(Completed((*QUESTIONS["topology"], "nvl"), 0, TOPOLOGIES["nvl"], ""), 1.0))
+    write_capture(folder / "capture", recorded, plain=True, topology={"topology.yaml": YAML} if file else {})
+    return str(folder / "capture")
+
+
+def test_of_several_topologies_a_name_or_a_partition_chooses_and_the_others_are_named(here: Path) -> None:
+    capture = several(here)
+    default = topo("show", capture=capture).stdout
+    assert default.startswith("scontrol show topology: 16 nodes on 1 leaf")
+    assert default.endswith("\nSlurm has another topology too: nvl (partition nvl); --name nvl shows it\n")
+    for words in (("--name", "nvl"), ("-p", "nvl")):
+        shown = topo("show", *words, capture=capture).stdout
+        assert shown.startswith("scontrol show topology nvl: 8 nodes on 2 leaves")
+        assert "the default one (partition gpu)" in shown
+        blocks = topo("export", "--format", "slurm-block", *words, capture=capture)
+        assert blocks.stdout == "BlockName=b1 Nodes=node[001-004]\nBlockName=b2 Nodes=node[005-008]\nBlockSizes=4\n"
+        assert blocks.stderr.startswith("Slurm has another topology too: the default one (partition gpu)")
+    document = json.loads(topo("show", "--json", "-p", "nvl", capture=capture).stdout)
+    assert (document["topology"], document["other_topologies"]) == ("nvl", {"": ["gpu"]})
+    assert topo("path", "node001", "node002", "-p", "nvl", capture=capture).stdout.startswith("node001 - b1 - node002 ")
+
+
+def test_a_topology_yaml_that_can_be_read_says_how_the_default_one_is_called(here: Path) -> None:
+    capture = several(here, file=True)
+    assert "too: cables (partition gpu); --name cables shows it" in topo("show", "--name", "nvl", capture=capture).stdout
+    assert topo("show", "--name", "cables", capture=capture).stdout == topo("show", capture=capture).stdout
+
+
+def test_a_topology_that_cannot_be_had_is_refused_with_those_that_can(here: Path) -> None:
+    capture = several(here)
+    for words, said, hint in (
+        (("--name", "nvk"), "Slurm shows no topology that is called 'nvk'", "there are: nvl"),
+        (("-p", "nvk"), "no partition 'nvk'", "did you mean -p nvl?"),
+        (("-p", "nvl", "--name", "nvl"), "--name and --partition both", "leave one out"),
+    ):
+        with pytest.raises(UsageError, match=said) as refused:
+            topo("show", *words, capture=capture)
+        assert hint in refused.value.hint
+    with pytest.raises(UsageError, match="--partition asks Slurm"):
+        topo("export", "--format", "json", "--from", "topology.conf", "-p", "nvl")
+    old = several(here / "old", "24.11.5")
+    with pytest.raises(UsageError, match=r"--name nvl: Slurm 24\.11\.5 has one topology \(several: from 25\.05 on\)"):
+        topo("show", "--name", "nvl", capture=old)
+
+
+def test_a_name_chooses_within_a_file_too(here: Path) -> None:
+    (here / "topology.yaml").write_text(YAML)
+    line = ("export", "--format", "slurm-block", "--from", "topology.yaml", "--name")
+    assert topo(*line, "nvl").stdout.startswith("BlockName=b1 Nodes=node[001-004]\n")
+    with pytest.raises(ParseError, match="expected a topology that is called nvk, got 'cables, nvl'"):
+        topo(*line, "nvk")

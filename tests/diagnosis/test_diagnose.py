@@ -262,6 +262,8 @@ def test_a_failure_without_words() -> None:
     assert "exit code 7" in finding.title
     assert "12.0.0/batch.log" in finding.advice
     assert only(dataclasses.replace(GOOD, exit_code=7), "GL210"), "also where Slurm calls the job completed"
+    here = only(dataclasses.replace(GOOD, exit_code=7, batch_log=None), "GL210")
+    assert here.advice == "what its ranks wrote is in 12.0.0/out/", "run inside an allocation there is no batch log to look at"
 
 
 def test_a_program_cannot_speak_in_slurms_name() -> None:
@@ -366,6 +368,13 @@ def test_a_job_that_left_its_shell_in_a_line_of_setup_has_that_as_its_cause() ->
     late = dataclasses.replace(GOOD, job=Job("12", "TIMEOUT"), **nothing)  # type: ignore[arg-type]
     assert [code for code in codes(late) if code.startswith("GL2")] == ["GL205"], "what ended it is known"
     assert "GL213" not in codes(dataclasses.replace(late, job=Job("12", "RUNNING"))), "the line may still end well"
+
+
+def test_a_secret_in_a_line_of_setup_that_failed_is_not_in_the_report() -> None:
+    facts = failed("glaunch: setup ended with 1 in the line: export A_KEY=hf_1; false\n", code=1, ranks=(), granted=())
+    finding = only(facts, "GL213")
+    assert "setup ended with 1 in the line: export A_KEY=(not shown); false" in finding.title
+    assert "hf_1" not in f"{finding}"
 
 
 def test_a_job_that_waits_has_no_findings() -> None:

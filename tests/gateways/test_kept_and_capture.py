@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 import zlib
 from collections.abc import Mapping, Sequence
@@ -16,19 +17,20 @@ from glaunch import config
 from glaunch.cluster import Cluster
 from glaunch.errors import SlurmError, UsageError
 from glaunch.gateways.allowance import with_accounting
-from glaunch.gateways.capture import Recorded, read_capture, record, replay, taken_at_s, write_capture
+from glaunch.gateways.capture import Asker, Recorded, asker_of, read_capture, record, replay, taken_at_s, write_capture
 from glaunch.gateways.kept import Answer, Kept, cluster_key, read_cluster
 from glaunch.gateways.mask import Mask
 from glaunch.gateways.process import Completed
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
 from glaunch.history import History
 from glaunch.hostlist import expand
-from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS
+from glaunch.parsers.slurm_accounting import ACCOUNT_FIELDS, QOS_FIELDS, USER_FIELDS, parse_accounting
 from glaunch.pipeline import World, see
 from glaunch.placement.eligible import eligible
 from glaunch.placement.partition import choose_partition
 from glaunch.request import Request
 
+ADA = Asker("ada", frozenset({"staff"}))
 DEMO = Path(__file__).resolve().parents[2] / "site" / "captures" / "demo16"
 
 
@@ -287,3 +289,65 @@ def test_accounting_that_is_kept_and_cannot_be_read_is_asked_for_anew(tmp_path: 
 def test_nobody_is_asked_where_nothing_is_enforced(tmp_path: Path) -> None:
     assert accounting_of(tmp_path, {}, AccountingStorageEnforce="associations")[1] == []
     assert accounting_of(tmp_path, {}, AccountingStorageType="accounting_storage/none")[1] == []
+
+
+ANSWERS = {
+    "qos": "Name|…\nnormal{}\nsmall|||cluster|||node=4{}\n".format("|" * (len(QOS_FIELDS) - 1), "|" * (len(QOS_FIELDS) - 7)),
+    "user": "User|Def Acct|…\nada|Red|c|Red||normal,small|normal{}\n".format("|" * (len(USER_FIELDS) - 7)),
+    "assoc": "Cluster|…\nc|root||||\nc|lab of x||root||\nc|Red||lab of x|node=9|\n",
+}
+
+
+def accounted(folder: Path, *, plain: bool, code: int = 0, asker: Asker | None = ADA) -> Path:
+    """A capture of what ada was told of accounting, and of a partition for her account and one of her groups."""
+    texts = {name: text if code == 0 else "" for name, text in ANSWERS.items()}
+    recorded: list[Recorded] = []
+
+    def run(argv: Sequence[str], stdin: str, timeout_s: float) -> Completed:
+        return Completed(tuple(argv), code, texts[argv[3]], "ada may not ask" if code else "")
+
+    gateway = SlurmCommands(record(run, recorded, 7.0), environ={})
+    if code == 0:
+        gateway.allowance("ada")
+    else:
+        with pytest.raises(SlurmError):
+            gateway.allowance("ada")
+    partition = "PartitionName=gpu AllowAccounts=red AllowGroups=staff,others"
+    recorded.append(Recorded(Completed(("scontrol", "show", "partition"), 0, partition, ""), 7.0))
+    write_capture(folder / "c", recorded, plain=plain, asker=asker)
+    return folder / "c"
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_capture_answers_what_accounting_allowed_the_one_who_took_it(tmp_path: Path, plain: bool) -> None:
+    folder = accounted(tmp_path, plain=plain)
+    asker = asker_of(folder)
+    assert asker is not None
+    qos, users, accounts = SlurmCommands(replay(folder), environ={}).allowance(asker.user)
+    (row,) = (found := parse_accounting(qos, users, accounts, "c")).associations
+    assert (row.qos, row.default_qos, found.default_account) == (("normal", "small"), "normal", row.account)
+    assert [(one.name == row.account, one.limits.together.get("node")) for one in found.line_of(row.account)] == [
+        (True, 9),
+        (False, None),
+        (False, None),
+    ]
+    assert found.qos["small"].limits.per_job == {"node": 4}
+    text = "".join(path.read_text() for path in folder.iterdir()) + "".join(path.name for path in folder.iterdir())
+    names = ("ada", "Red", "red", "lab of x", "staff")
+    assert [name for name in names if re.search(rf"\b{name}\b", text)] == (list(names) if plain else [])
+    if not plain:
+        assert f"AllowAccounts={row.account} " in text, "the same account, whatever its case"
+        assert f"AllowGroups={min(asker.groups)}," in text
+
+
+def test_a_database_that_was_silent_is_silent_in_the_capture_too(tmp_path: Path) -> None:
+    folder = accounted(tmp_path, plain=False, code=1)
+    asker = asker_of(folder)
+    assert asker is not None
+    with pytest.raises(SlurmError, match="may not ask") as told:
+        SlurmCommands(replay(folder), environ={}).allowance(asker.user)
+    assert "ada" not in f"{told.value}{(folder / 'commands.json').read_text()}"
+
+
+def test_an_older_capture_does_not_say_whose_answers_it_holds() -> None:
+    assert asker_of(DEMO) is None

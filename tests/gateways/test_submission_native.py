@@ -12,7 +12,6 @@ from glaunch.sandbox.box import Sandbox
 from glaunch.writers.pyslurm_job import fields_of
 
 PROGRAM = """\
-#!/bin/sh
 echo "rank $RANK of $WORLD_SIZE: $TOKEN, $# arguments, $SLURM_SUBMIT_DIR, ${SLURM_TIME_FORMAT-no format}, umask $(umask)"
 """
 OWN = {
@@ -62,8 +61,7 @@ def facts(box: Sandbox, done: Completed) -> Mapping[str, str]:
 @pytest.mark.needs_pyslurm
 def test_the_job_is_the_same_as_by_sbatch(accounting_box: Sandbox) -> None:
     box = accounting_box
-    (box.home("ada") / "said.sh").write_text(PROGRAM)
-    box.exec(["chmod", "755", "/home/ada/said.sh"])
+    Live(box).script("said.sh", PROGRAM)
     # nodes by name: a job of the test before may be completing on the best ones
     jobs = {how: submitted(box, how, "-n", "16", "-w", "n[003-004]") for how in ("sbatch", "pyslurm")}
     for how, done in jobs.items():
@@ -102,7 +100,7 @@ def newest(box: Sandbox) -> int:
 def test_what_cannot_be_is_told_and_nothing_is_submitted(accounting_box: Sandbox, words: list[str], says: str) -> None:
     live = Live(accounting_box)
     live.quiet()
-    live.script("said.sh", "true")
+    live.script("said.sh", PROGRAM)
     last = newest(accounting_box)
     done = submitted(accounting_box, "pyslurm", "-n", "16", *words)
     assert done.code in {1, 2}

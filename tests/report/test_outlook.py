@@ -5,7 +5,7 @@ from dataclasses import replace
 from glaunch.placement.objective import NO_GROUPS, Groups
 from glaunch.placement.placement import Cost
 from glaunch.placement.predict import Bandwidth, Crossings, Outlook, Prediction
-from glaunch.plan import Plan
+from glaunch.plan import Later, Moment, Plan, SlurmChoice
 from glaunch.report.outlook import groups_words
 from glaunch.report.plan import plan_text
 from glaunch.report.summary import summary
@@ -59,3 +59,31 @@ def test_the_outlook_says_only_what_is_known(plan: Plan) -> None:
     assert plan.placement is not None
     lone = replace(plan.placement, cost=Cost(8, 28, 1, 1), bound=Cost(8, 28, 1, 1))
     assert "rank order" not in plan_text(replace(plan, outlook=known, placement=lone))
+
+
+def test_a_plan_says_how_old_the_free_nodes_are(plan: Plan) -> None:
+    text = " ".join(plan_text(plan, now_s=plan.cluster_taken_at_s + 37).split())
+    assert "proven optimal among the nodes that were free 37 s ago" in text
+    assert "the nodes that are free" in " ".join(plan_text(plan, now_s=plan.cluster_taken_at_s).split())
+
+
+def test_moments_of_the_same_pods_and_leaves_are_told_apart(plan: Plan) -> None:
+    nodes = tuple(f"n{number:03}" for number in range(1, 7))
+    first, second = Moment(1188, nodes, Cost(6, 33, 1, 2)), Moment(2388, nodes, Cost(6, 31, 1, 2))
+    text = " ".join(plan_text(replace(plan, later=Later((first, second), 7, 7, 0, ""))).split())
+    assert "in ~19 min, if nobody else takes them: 2 leaves in 1 pod, 2.20 switches between two nodes on average" in text
+    assert "in ~39 min, if nobody else takes them: 2 leaves in 1 pod, 2.07 switches between two nodes on average" in text
+    assert "now: 2 leaves in 1 pod, 2.14 switches" in text
+    text = " ".join(plan_text(replace(plan, later=Later((replace(second, cost=Cost(6, 35, 1, 3)),), 7, 7, 0, ""))).split())
+    assert "now: 1 pod, 2 leaves; in ~39 min, if nobody else takes them: 1 pod, 3 leaves" in text
+
+
+def test_a_start_that_nobody_can_foresee_is_no_number_of_days(plan: Plan) -> None:
+    def says(in_s: int) -> str:
+        choice = SlurmChoice(("n001",), None, 1000 + in_s, "")
+        return " ".join(plan_text(replace(plan, slurm_choice=choice), now_s=1000.0).split())
+
+    assert "it would start in ~2 h (Slurm's estimate; changes with the queue)" in says(7200)
+    unseen = says(2912 * 86400)
+    assert "when it would start Slurm cannot say: jobs without a time limit come first" in unseen
+    assert "2912" not in unseen

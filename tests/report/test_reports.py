@@ -67,6 +67,21 @@ def test_plan_that_waits_unpinned_on_an_uneven_shape(plan: Plan) -> None:
     golden("plan-order.txt", text)
 
 
+def test_a_state_is_cut_only_where_there_is_no_room() -> None:
+    words = "waits for nodes or GPUs that are not free (Resources)"
+    start = "starts in about 2 h (Slurm's estimate; changes with the queue)"
+    waits = JobLine("s1", "56", "train", None, words, start, 4.0, "/home/ada/glaunch-jobs/t-1")
+    runs = JobLine("s2", "55", "train", None, "runs", "n[001-002,005-006,008,012]", 9.0, "/home/ada/glaunch-jobs/t-2")
+    lines = jobs_text([waits, runs], 200).splitlines()
+    assert words in lines[1]
+    assert all(line.endswith(one.folder) for line, one in zip(lines[1:], (waits, runs), strict=True))
+    for width in (60, 80, 90):
+        text = jobs_text([waits, runs], width)
+        assert max(columns(line) for line in text.splitlines()) <= max(width, 63), text
+        assert "waits for nodes or GPUs that ar" in text
+    assert words in jobs_text([waits, runs], 95)
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_report_in_a_terminal(report: JobReport, width: int) -> None:
     golden(f"report-{width}.txt", job_text(report, width))
@@ -85,6 +100,18 @@ def test_what_slurm_does_not_tell_is_not_over(queued_report: JobReport, template
     silent = dataclasses.replace(queued_report, job=Job("13", state), exit_code=code)
     assert headline(silent) == said
     assert said in job_html(silent, template)
+
+
+def test_a_cancelled_job_is_not_a_failed_one_while_it_completes(report: JobReport, template: str) -> None:
+    told = Finding("GL206", "note", "the job was cancelled", "", None, "batch-12.log:2", "slurmstepd-n001: error: *** JOB 12 …", "")
+    ending = dataclasses.replace(report, job=Job("12", "COMPLETING"), exit_code=143)
+    assert headline(ending) == "job 12 (train) failed after 1 min, exit code 143"
+    assert headline(dataclasses.replace(ending, findings=(told,))) == "job 12 (train) was cancelled after 1 min, exit code 143"
+
+
+def test_a_script_that_could_not_begin_died_of_no_signal(queued_report: JobReport) -> None:
+    unseen = dataclasses.replace(queued_report, job=Job("13", "FAILED", "JobLaunchFailure", exit_signal=53))
+    assert headline(unseen) == "job 13 (train) never ran"
 
 
 def test_no_host_is_not_all_of_them() -> None:

@@ -33,7 +33,7 @@ def test_a_launch_in_a_root_of_another_slurm(version: str, root: str, folder: Pa
     box = up(SandboxOptions(dir=folder, nodes=2, slurm_root=Path(root)))
     told = box.exec(["sinfo", "--version"], "ada")
     assert told.stdout.split()[1].startswith(f"{version}."), told
-    done = box.exec(["glaunch", "-N", "2", "--", "sh", "-c", "echo rank $RANK of $WORLD_SIZE"], "ada", timeout_s=90)
+    done = box.exec(["glaunch", "-N", "2", "--", "sh", "-c", "echo rank $RANK of $WORLD_SIZE"], "ada", timeout_s=240)
     assert done.code == 0, done.stderr
     assert "rank 0 of 16" in done.stdout
     assert "all 16 ranks ran where the plan's order puts them" in done.stderr

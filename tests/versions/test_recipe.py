@@ -17,19 +17,19 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_the_scripts_are_sound() -> None:
     assert len(SCRIPTS) == 3
-    done = subprocess.run(["shellcheck", *map(str, SCRIPTS)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["shellcheck", *map(str, SCRIPTS)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout
 
 
 def test_a_version_that_has_no_recipe_is_refused() -> None:
-    done = subprocess.run([str(HERE / "root.sh"), "21.08", "/nowhere"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([str(HERE / "root.sh"), "21.08", "/nowhere"], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (2, "root.sh: no recipe for Slurm 21.08\n")
 
 
 def test_without_root_it_says_so() -> None:
     words = [*(NOBODY if os.geteuid() == 0 else []), "bash", "-s"]
     text = (HERE / "run.sh").read_text(encoding="utf-8")
-    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=60, cwd="/")
+    done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=120, cwd="/")
     assert (done.returncode, done.stderr) == (1, "run.sh: needs root: it makes root file systems, namespaces and mounts\n")
 
 
@@ -62,7 +62,7 @@ def test_killed_it_leaves_no_process_and_no_mount(root: list[str], tmp_path: Pat
         await_count(mark, 2)
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait(timeout=120)
     await_count(mark, 0)
     assert str(tmp_path) not in Path("/proc/self/mountinfo").read_text(encoding="utf-8")
     assert list(tmp_path.iterdir()) == []

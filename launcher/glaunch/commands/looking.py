@@ -9,7 +9,7 @@ from glaunch.errors import UsageError
 from glaunch.follow import task_codes
 from glaunch.gateways.slurm import SlurmCommands
 from glaunch.history import Submission
-from glaunch.hostlist import fold
+from glaunch.hostlist import expand, fold
 from glaunch.job import Job, whole
 from glaunch.meant import find, find_all, slurms_word
 from glaunch.pipeline import World
@@ -17,6 +17,7 @@ from glaunch.reasons import ended, estimate, in_words
 from glaunch.recover import catch_up
 from glaunch.report.jobs import JobLine
 from glaunch.talk import talk
+from glaunch.units import plural
 
 ENDED = frozenset({"over", "refused", "lost"})
 
@@ -127,18 +128,34 @@ def _by_id(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
-    job = next((one for one in jobs if not one.over), jobs[0] if jobs else None)
+    running = [one for one in jobs if one.state == "RUNNING"]
+    job = next((one for one in (*running, *jobs) if not one.over), jobs[0] if jobs else None)
     runs = last_runs(attempts(Path(submission.folder), submission.job_id))
-    where = (job.nodes or estimate(job, now_s)) if job is not None else ""
+    where = (
+        (fold(sorted({node for one in running for node in expand(one.nodes)})) or job.nodes or estimate(job, now_s))
+        if job is not None
+        else ""
+    )
     where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
     job_id = f"{submission.job_id};{submission.cluster}" if submission.cluster and submission.job_id else submission.job_id
     return JobLine(submission.id, job_id, submission.name, job, state, where, age_s, submission.folder, submission.tasks)
 
 
+def _of_an_array(jobs: Sequence[Job]) -> str:
+    """`4 tasks run, the rest waits: …`; "" where not both are true."""
+    running = sum(one.state == "RUNNING" for one in jobs)
+    waiting = next((one for one in jobs if one.state == "PENDING"), None)
+    return (
+        f"{plural(running, 'task')} run{'s' if running == 1 else ''}, the rest {in_words(waiting)}"
+        if running and waiting is not None
+        else ""
+    )
+
+
 def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:
     if job is not None and not job.over:
-        return in_words(job)
+        return _of_an_array(jobs) or in_words(job)
     if submission.state == "intent":
         return "Slurm has not said yet"
     if submission.state in {"refused", "lost"}:

@@ -166,6 +166,8 @@ class LaunchCommand(click.Command):
         if words.late:
             script = words.command[0]
             talk(f"{' '.join(words.late)} went to {script}; for glaunch it must stand before {script} or right behind it")
+        if words.slip[0]:
+            talk(f"{words.slip[0]} and all behind it went to {words.command[0]}; for glaunch it is {words.slip[1]}")
         rest = super().parse_args(ctx, [*words.own, "--", *words.command])
         ctx.params["components"] = tuple(self._component(ctx, one, takes_value, before) for one in others)
         return rest

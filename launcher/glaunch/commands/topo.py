@@ -31,12 +31,13 @@ Examples:
 EXPORT = """Write the network in a form that Slurm or another glaunch reads.
 
 Without --from it is the site's: the saved fabric (setting fabric.topology) beside Slurm's own topology. What the form
-cannot say is named on stderr.
+cannot say is named on stderr, and which topologies Slurm has beside this one.
 
 \b
 Examples:
   glaunch topo export --format slurm-tree > topology.conf
   glaunch topo export --format slurm-yaml --from ib.txt --from blocks.txt
+  glaunch topo export --format slurm-block --name nvl
 """
 
 WAY = """Show the switches on the shortest way between two nodes.
@@ -90,12 +91,16 @@ def import_(files: tuple[Path, ...], output: Path | None, names: Path | None) ->
 @click.option("--format", "form", type=OneOf(FORMATS), required=True, help="What to write.")
 @click.option("--from", "files", metavar="FILE", multiple=True, type=FILE, help="Read this instead of the site's fabric (repeatable).")
 @click.option("--names", metavar="FILE", type=FILE, help="What devices are really called, with --from.")
+@topo_show.NAME
+@topo_show.PARTITION
 @click.pass_context
-def export(ctx: click.Context, form: str, files: tuple[Path, ...], names: Path | None) -> None:
+def export(ctx: click.Context, form: str, files: tuple[Path, ...], names: Path | None, topology: str | None, partition: str | None) -> None:
     from glaunch.fabric_json import fabric_document
     from glaunch.writers.slurm_topology import unsaid, write_blocks, write_tree, write_yaml
 
-    fabric = _fabric(ctx, files, names)
+    fabric, others = _fabric(ctx, files, names, topology, partition)
+    if others:
+        click.echo(others, err=True)
     if form == "json":
         click.echo(json.dumps(fabric_document(fabric), indent=1))
         return
@@ -116,16 +121,28 @@ def export(ctx: click.Context, form: str, files: tuple[Path, ...], names: Path |
 @click.option("--from", "files", metavar="FILE", multiple=True, type=FILE, help="Read this instead of the site's fabric (repeatable).")
 @click.option("--names", metavar="FILE", type=FILE, help="What devices are really called, with --from.")
 @click.option("--lfts", metavar="FILE", type=FILE, help="Also the way of OpenSM's forwarding tables (opensm-lfts.dump), rail by rail.")
+@topo_show.NAME
+@topo_show.PARTITION
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.pass_context
-def path(ctx: click.Context, one: str, two: str, files: tuple[Path, ...], names: Path | None, lfts: Path | None, as_json: bool) -> int:
+def path(
+    ctx: click.Context,
+    one: str,
+    two: str,
+    files: tuple[Path, ...],
+    names: Path | None,
+    lfts: Path | None,
+    topology: str | None,
+    partition: str | None,
+    as_json: bool,
+) -> int:
     from difflib import get_close_matches
 
     from glaunch.errors import UsageError
     from glaunch.report.topo import way_document, way_lines
     from glaunch.topology import routed
 
-    fabric = _fabric(ctx, files, names)
+    fabric, _ = _fabric(ctx, files, names, topology, partition)
     known = {*fabric.leaf_of, *(fabric.network.hosts if fabric.network else ())}
     for node in (one, two):
         if node not in known:
@@ -136,8 +153,19 @@ def path(ctx: click.Context, one: str, two: str, files: tuple[Path, ...], names:
     return 1 if document["hops"] is None else 0
 
 
-def _fabric(ctx: click.Context, files: tuple[Path, ...], names: Path | None) -> "Fabric":
+def _fabric(
+    ctx: click.Context, files: tuple[Path, ...], names: Path | None, topology: str | None, partition: str | None
+) -> tuple["Fabric", str]:
+    """(the files' fabric, else the site's; which other topologies Slurm has, in words)."""
     from glaunch import pipeline
-    from glaunch.topology import fabric_of_files, site_fabric
+    from glaunch.errors import UsageError
+    from glaunch.topology import choose_topology, fabric_of_files, site_fabric
 
-    return fabric_of_files(files, names) if files else site_fabric(pipeline.open_world(ctx.obj["snapshot"]))
+    if files:
+        if partition is not None:
+            raise UsageError("--partition asks Slurm, and --from reads files", hint="of a topology.yaml: --name NAME")
+        return fabric_of_files(files, names, topology or ""), ""
+    snapshot = ctx.obj["snapshot"]
+    world = pipeline.open_world(snapshot)
+    topologies = choose_topology(world, topology, partition, Path(snapshot) if snapshot else None)
+    return site_fabric(world, topologies.asked), topologies.others_in_words()

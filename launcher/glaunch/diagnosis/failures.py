@@ -279,8 +279,10 @@ def _never_started(facts: JobFacts) -> Iterator[Finding]:
 
 
 def _unexplained(facts: JobFacts) -> Finding:
-    log = facts.file("batch.log") if facts.batch_log is None else facts.batch_log.name
+    place = (
+        f"look at the end of {facts.batch_log.name}" if facts.batch_log is not None else f"what its ranks wrote is in {facts.file('out/')}"
+    )
     code = facts.exit_code if facts.exit_code is not None else facts.job.exit_code
     state = f" as {facts.job.state}" if facts.job.over else ""  # Slurm's answer may be older than the job's end
     title = f"the job ended{state} with exit code {code}, and no line of Slurm's says why"
-    return Finding("GL210", "error", title, "", None, "Slurm's answer about the job", _job_words(facts), f"look at the end of {log}")
+    return Finding("GL210", "error", title, "", None, "Slurm's answer about the job", _job_words(facts), place)

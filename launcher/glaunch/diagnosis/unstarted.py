@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from glaunch.diagnosis.facts import JobFacts
 from glaunch.diagnosis.finding import Finding
 from glaunch.hostlist import fold
+from glaunch.secret import shown_line
 
 _STOPPED = "no rank was started"
 _NODE = re.compile(r"glaunch: (?P<host>[^\s:]+): (?P<what>.+)$")
@@ -40,7 +41,7 @@ def unstarted(facts: JobFacts) -> Iterator[Finding]:
         for what, nodes in said.items():
             yield _node_finding(what, nodes)
     if not said and last is not None:
-        where, line = last
+        where, line = last[0], shown_line(last[1])  # it may be a line of setup
         title = f"the job stopped before its ranks: {line.removeprefix('glaunch: ')}"
         yield Finding(
             "GL213", "error", title, "", None, where, line, "the line says what it met; the job's whole output is in the same file"

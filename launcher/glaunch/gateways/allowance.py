@@ -1,5 +1,6 @@
 """What accounting allows this user, asked of the database and kept: a cluster is whole without it, and says so."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from glaunch.accounting import Accounting
@@ -15,17 +16,22 @@ ALONE_S = 300.0
 """A database that did not answer is not asked again for so long."""
 
 
+def counts(config: Mapping[str, str]) -> bool:
+    """Whether a plan depends on what accounting allows: a slurmdbd enforces limits or QOS, or QOS preempt each other."""
+    enforced = parameters(config, "AccountingStorageEnforce").keys() & {"limits", "qos", "safe", "all"}
+    by_qos = config.get("PreemptType") == "preempt/qos"
+    return config.get("AccountingStorageType", "").endswith("/slurmdbd") and (bool(enforced) or by_qos)
+
+
 def with_accounting(
     cluster: Cluster, gateway: SlurmCommands, user: str, now_s: float, kept: Kept | None = None, *, anew: bool = False
 ) -> Cluster:
-    """The cluster with what accounting allows this user: asked only where a slurmdbd enforces limits or QOS, or QOS preempt each other.
+    """The cluster with what accounting allows this user, asked only where that `counts`.
 
     No RPC to the controller; kept as long as partitions are. A database that does not answer, or not so that it can be read, is a note and
     is left alone for ALONE_S. `anew`: ask, whatever is kept, as before a refusal: limits change without slurm.conf changing.
     """
-    config = cluster.config
-    enforced = parameters(config, "AccountingStorageEnforce").keys() & {"limits", "qos", "safe", "all"}
-    if not config.get("AccountingStorageType", "").endswith("/slurmdbd") or not (enforced or config.get("PreemptType") == "preempt/qos"):
+    if not counts(cluster.config):
         return cluster
     if kept and (failed := kept.get("no-allowance", now_s, min(kept.keep_s, ALONE_S))):
         return replace(cluster, accounting_note=failed.text)

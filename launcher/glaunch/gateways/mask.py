@@ -1,7 +1,7 @@
 """Other names for people and machines in Slurm's texts: the same one everywhere, so that a masked cluster plans like the real one."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import count, product
 from string import ascii_lowercase
@@ -25,20 +25,29 @@ _FREE = re.compile(r"(?<= )(Comment|Extra|Reason)=(.*?)(?= \[[^\s\[\]]+@[^\s\]]+
 _SYSTEM = re.compile(r"(?<= )OS=\S+.*?(?= RealMemory=)")
 _PATH = re.compile(r"(= *)(/\S.*)$", re.M)
 _SECRET = re.compile(r"^(\w*(?:Pass|AuthInfo|AuthAltParameters|MailDomain|MailProg)\w*\s*= ).*$", re.M)
+_COLUMNS = {"User": "user", "DefaultAccount": "account", "Account": "account", "ParentName": "account"}
+"""Of sacctmgr's tables (their fields as they are asked for, `format=`) those that hold a name."""
 _NUMBER = r"(?:\d+|\[[\d,-]+\])"
 
 
 class Mask:
     """Text → text with users (user1), accounts, groups, hosts (node001: numbers stay, so that lists fold as before) and addresses renamed.
 
-    Names are learnt from the texts that it is made with. Reasons, comments and extra texts are free and go as a whole; so do paths and
-    what may hold a secret in the configuration. Partitions, features, reservations, switches and the cluster's name stay.
+    Names are learnt from the texts and tables that it is made with, and of the one who asked. Reasons, comments and extra texts are free
+    and go as a whole; so do paths and what may hold a secret in the configuration. Partitions, QOS, features, reservations, switches and
+    the cluster's name stay.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(
+        self, texts: Iterable[str], *, tables: Iterable[tuple[str, Sequence[str]]] = (), user: str = "", groups: Iterable[str] = ()
+    ) -> None:
+        """`tables`: sacctmgr's, each with its fields."""
         known = tuple(texts)
         self._hosts = _host_rules(host for text in known for groups in _HOSTS.findall(text) for host in groups if host)
-        self._people = _people(known)
+        cells = (cell for text, fields in tables for cell in _cells(text, fields))
+        self._people = _people((*_named(known), ("user", user), *(("group", group) for group in groups), *cells))
+        listed = "|".join(map(re.escape, sorted(self._people, key=len, reverse=True)))
+        self._known = re.compile(rf"(?<![\w.-])(?:{listed})(?![\w.-])" if listed else "(?!)")
         self._addresses: dict[str, str] = {}
 
     def __call__(self, text: str) -> str:
@@ -47,21 +56,38 @@ class Mask:
         text = _SECRET.sub(r"\1hidden", text)
         text = _PATH.sub(r"\1/hidden", text)
         if self._people:
-            words = "|".join(map(re.escape, sorted(self._people, key=len, reverse=True)))
-            listed = rf"(?<![\w.-])(?:{words})(?![\w.-])"
             lines = re.compile(
                 r"((?:UserId|Owner|Users|AllowAccounts|DenyAccounts|Accounts|Account|AllowGroups|Groups|GroupId)=)([^\s()]+)"
                 r"|(\[)([^\s\[\]@]+)(?=@)|(^\w*User\s*= )(\S+?)(?=\(|$)",
                 re.M,
             )
-            text = lines.sub(lambda match: self._renamed(match, listed), text)
+            text = lines.sub(self._renamed, text)
         for pattern, new in self._hosts:
             text = pattern.sub(lambda match, new=new: _filled(new, match), text)  # type: ignore[misc]
         return _ADDRESS.sub(self._address, text)
 
-    def _renamed(self, match: "re.Match[str]", listed: str) -> str:
+    def name(self, name: str) -> str:
+        """One name of a user, an account or a group."""
+        return self._people.get(name, name)
+
+    def words(self, text: str) -> str:
+        """A message: the names in it wherever they stand."""
+        return self._known.sub(lambda name: self._people[name[0]], self(text))
+
+    def table(self, text: str, fields: Sequence[str]) -> str:
+        """A table of sacctmgr's, with these fields: of its rows below the head line the cells that hold names."""
+        head, *rows = text.split("\n")
+        masked = (
+            "|".join(self.name(cell) if field in _COLUMNS else cell for field, cell in zip(fields, row.split("|"), strict=True))
+            if row.count("|") == len(fields) - 1
+            else self(row)
+            for row in rows
+        )
+        return "\n".join((head, *masked))
+
+    def _renamed(self, match: "re.Match[str]") -> str:
         head, names = next((match[at], match[at + 1]) for at in (1, 3, 5) if match[at] is not None)
-        return head + re.sub(listed, lambda name: self._people[name[0]], names)
+        return head + self._known.sub(lambda name: self._people[name[0]], names)
 
     def _address(self, match: "re.Match[str]") -> str:
         try:
@@ -75,16 +101,32 @@ class Mask:
         return self._addresses.setdefault(match[0], new)
 
 
-def _people(texts: Iterable[str]) -> Mapping[str, str]:
-    names: dict[str, str] = {}
-    counts: dict[str, int] = {}
+def _named(texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(user, account or group; its name) for each that a text names."""
     for text in texts:
         for kind, pattern in _PEOPLE:
             for match in pattern.finditer(text):
-                for name in (name for group in match.groups() if group for name in group.split(",")):
-                    if name not in KNOWN_PEOPLE and name not in names:
-                        counts[kind] = counts.get(kind, 0) + 1
-                        names[name] = f"{kind}{counts[kind]}"
+                yield from ((kind, name) for group in match.groups() if group for name in group.split(","))
+
+
+def _cells(text: str, fields: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for row in text.split("\n")[1:]:
+        yield from ((_COLUMNS[field], cell) for field, cell in zip(fields, row.split("|"), strict=False) if field in _COLUMNS)
+
+
+def _people(named: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Name → its new one. Slurm does not mind the case of an account: `Red` and `red` stay the same one."""
+    names: dict[str, str] = {}
+    new: dict[tuple[str, str], str] = {}
+    counts: dict[str, int] = {}
+    for kind, name in named:
+        if name in KNOWN_PEOPLE or name in names:
+            continue
+        same = (kind, name.casefold() if kind == "account" else name)
+        if same not in new:
+            counts[kind] = counts.get(kind, 0) + 1
+            new[same] = f"{kind}{counts[kind]}"
+        names[name] = new[same]
     return names
 
 

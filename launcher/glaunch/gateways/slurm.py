@@ -7,14 +7,14 @@ from os import PathLike, fspath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from glaunch.cluster import NodeTable
+from glaunch.cluster import NodeTable, Partition
 from glaunch.errors import ControllerSilent, UsageError
 from glaunch.gateways.process import Completed, SignalsDeferred, Surroundings
 from glaunch.gateways.slurm_call import checked
 from glaunch.gateways.slurm_database import SlurmDatabase
 from glaunch.gateways.slurm_environment import submitting_environment
 from glaunch.gateways.slurm_refusals import is_silence, refusal, spoken
-from glaunch.parsers.slurm_answers import read_nodes
+from glaunch.parsers.slurm_answers import read_nodes, read_partitions
 
 if TYPE_CHECKING:
     from glaunch.job import Job, Occupation
@@ -92,6 +92,10 @@ class SlurmCommands(SlurmDatabase):
 
         with ThreadPoolExecutor(max_workers=max(1, len(questions))) as pool:
             return dict(zip(questions, pool.map(self.answer, questions), strict=True))
+
+    def partitions_by_command(self) -> tuple[Partition, ...]:
+        """The partitions as scontrol tells them, whichever gateway this is: pyslurm has no word of a partition's topology."""
+        return read_partitions(SlurmCommands.answer(self, "partitions"))
 
     def nodes(self) -> NodeTable:
         """All nodes, those of hidden partitions too, with their GPUs in use; none where this user may not see them."""

@@ -44,6 +44,16 @@ _SILENT = (
 _NO_CLUSTER = re.compile(r"invalid entry for")
 """What all commands say of a cluster that the database does not know, or where there is none. **Source:** tried on 22.05.8."""
 
+_WHATEVER_THE_NODES = re.compile(
+    r"unrecognized option|requires an argument|[Ii]nvalid --|Invalid time specification|[Ii]nvalid (?:partition|qos|account)"
+)
+
+
+def about_nodes(refusal: SlurmError) -> bool:
+    """Whether the same job may be taken if other nodes, or none by name, are asked for."""
+    return not _WHATEVER_THE_NODES.search(refusal.stderr)
+
+
 _SAID_NO = (
     (r"unrecognized option|requires an argument|[Ii]nvalid --|Invalid time specification", "what sbatch takes: man sbatch, sbatch --help"),
     (r"[Ii]nvalid partition", "see them: sinfo -s"),

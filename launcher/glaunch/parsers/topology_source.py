@@ -58,11 +58,14 @@ def recognise(text: str) -> str | None:
     return None
 
 
-def parse_source(text: str, *, where: str, host: str = "", include: Callable[[str], str] | None = None) -> tuple[Source, ...]:
+def parse_source(
+    text: str, *, where: str, host: str = "", include: Callable[[str], str] | None = None, topology: str = ""
+) -> tuple[Source, ...]:
     """What one text says: networks and fabrics, the ones that count first in front. `where` names the text.
 
-    `host` is the node that the answer of one node (lldpctl, nvidia-smi) comes from. Of a topology.yaml the default topology counts, and the
-    blocks of the first of blocks beside it. An `include` of a topology.conf is followed by the function of that name.
+    `host` is the node that the answer of one node (lldpctl, nvidia-smi) comes from. Of a topology.yaml the one that `topology` names
+    counts, else the default one, and the blocks of the first of blocks beside it. An `include` of a topology.conf is followed by the
+    function of that name.
     Raises ParseError with FILE:LINE and what was expected.
     """
     kind = recognise(text)
@@ -80,7 +83,7 @@ def parse_source(text: str, *, where: str, host: str = "", include: Callable[[st
     if kind == "topology.conf":
         return (parse_topology_conf(text, where=where, include=include),)
     if kind == "topology.yaml":
-        return _of_yaml(text, where)
+        return _of_yaml(text, where, topology)
     if kind == "fabric":
         network, blocks = parse_fabric_file(text, where=where)
         return tuple(one for one in (network if network.devices else None, blocks if blocks.blocks or blocks.block_sizes else None) if one)
@@ -106,8 +109,13 @@ def _needed(host: str, where: str) -> str:
     return host
 
 
-def _of_yaml(text: str, where: str) -> tuple[Source, ...]:
+def _of_yaml(text: str, where: str, name: str) -> tuple[Source, ...]:
     topologies = parse_topology_yaml(text, where=where)
+    if name:
+        chosen = tuple(one.fabric for one in topologies if one.name == name)
+        if not chosen:
+            raise ParseError(where, ", ".join(one.name for one in topologies), f"a topology that is called {name}")
+        return chosen
     default = next(one for one in topologies if one.default)
     blocks = [one.fabric for one in topologies if one.kind == "block" and default.kind != "block"]
     return (default.fabric, *blocks[:1])

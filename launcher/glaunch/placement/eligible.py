@@ -79,17 +79,18 @@ def eligible(
     now_s: float,
     time_limit_s: int | None,
     excluded: frozenset[str] = frozenset(),
+    beside: frozenset[str] = frozenset(),
 ) -> Eligible:
     """The nodes that the request could use in `partition` at `now_s`, for a job of `time_limit_s` (None: no end).
 
     Nodes of two GPU types or GPU counts are never mixed: of the kinds that fit, the one with enough free nodes is taken, then the one
     with enough nodes at all, then the one with more GPUs per node, then more nodes. With `--mixed` all kinds are one where no single one
     has enough free nodes: each node then carries as many ranks as the least of them has GPUs.
-    `excluded`: nodes that the user's own launches have taken and Slurm does not show yet.
+    `excluded`: nodes that the user's own launches have taken and Slurm does not show yet. `beside`: nodes of the job's other components.
     What is not understood (a state, a constraint) never reads as free.
     Raises UsageError (numbers that cannot be meant, unknown nodes in -w or -x, an unknown reservation).
     """
-    ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded)
+    ask = _prepare(request, cluster, partition, now_s, time_limit_s, excluded, beside)
     rows = member_rows(cluster, partition)
     answers = [_tried(ask, kind, rows) for kind in kinds_of(request, cluster, rows)]
     usable = [answer for answer in answers if isinstance(answer, Eligible)]
@@ -125,7 +126,13 @@ def _preference(answer: Eligible) -> tuple[bool, bool, bool, bool, int, int, str
 
 
 def _prepare(
-    request: Request, cluster: Cluster, partition: Partition, now_s: float, time_limit_s: int | None, excluded: frozenset[str]
+    request: Request,
+    cluster: Cluster,
+    partition: Partition,
+    now_s: float,
+    time_limit_s: int | None,
+    excluded: frozenset[str],
+    beside: frozenset[str],
 ) -> _Ask:
     known = cluster.nodes.row
     sets: dict[str, tuple[str, ...]] = {"-w": expand(request.nodelist or ""), "-x": expand(request.exclude or "")}
@@ -144,7 +151,7 @@ def _prepare(
         refused=frozenset(sets["-x"]),
         wanted=frozenset(sets["-w"]),
         has_features=features(request.constraint) or (lambda _: True),
-        held=held,
+        held={**held, **dict.fromkeys(beside, "for the components before it")},
         inside=inside,
         ahead=ahead,
         now_s=now_s,

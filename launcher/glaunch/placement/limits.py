@@ -39,6 +39,9 @@ def over_limits(
     """
     layout, force = fit.layout, "; to let Slurm say no itself: --force"
     asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
+    if partition.needs_reservation and not request.reservation:
+        message = f"partition {partition.name} takes jobs of reservations only (ReqResv)"
+        return NeverFits(message, hint=f"--reservation NAME; see them: scontrol show reservation{force}")
     if partition.max_time_s is not None and _longer(time_limit_s, partition.max_time_s) and "PartitionTimeLimit" not in flags:
         most = format_time(partition.max_time_s)
         message = f"a time limit of {format_time(time_limit_s)} is over partition {partition.name}'s maximum, {most}"

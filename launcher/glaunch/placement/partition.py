@@ -26,7 +26,7 @@ def choose_partition(request: Request, cluster: Cluster, *, user: str = "", grou
     if not cluster.partitions:
         raise UsageError("Slurm shows no partition", hint="what do you see yourself: sinfo -s")
     if request.partition is not None:
-        return _named(request.partition, cluster)
+        return named_partition(request.partition, cluster.partitions)
     gpus = {partition.name: _gpus(cluster, partition) for partition in cluster.partitions}
     default = next((partition for partition in cluster.partitions if partition.default), None)
     if default and (gpus[default.name] or not any(gpus.values())):
@@ -50,17 +50,18 @@ def choose_partition(request: Request, cluster: Cluster, *, user: str = "", grou
     raise UsageError(f"which partition? {what}: {listing}", hint=f"name one: -p {shown[0].name}")
 
 
-def _named(name: str, cluster: Cluster) -> Partition:
-    names = [partition.name for partition in cluster.partitions]
+def named_partition(name: str, partitions: Sequence[Partition]) -> Partition:
+    """The one of this name. Raises UsageError, with a suggestion, where there is none, and for a list of several."""
+    names = [partition.name for partition in partitions]
     if "," in name:
         raise UsageError(f"-p {name} names several partitions; a plan is for one", hint=f"name one: -p {name.split(',')[0]}")
-    found = cluster.partition(name)
+    found = next((partition for partition in partitions if partition.name == name), None)
     if found is None:
         from difflib import get_close_matches
 
         close = get_close_matches(name, names, n=1)
         hint = f"did you mean -p {close[0]}? " if close else ""
-        shown = ", ".join(partition.name for partition in cluster.partitions if not partition.hidden) or "none"
+        shown = ", ".join(partition.name for partition in partitions if not partition.hidden) or "none"
         raise UsageError(f"no partition {name!r}", hint=f"{hint}there are: {shown}")
     return found
 

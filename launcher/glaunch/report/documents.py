@@ -11,17 +11,34 @@ from glaunch.hostlist import expand, fold
 from glaunch.placement.placement import OrderRow
 from glaunch.plan import Plan
 from glaunch.report.job import JobReport
+from glaunch.request import Request
+from glaunch.secret import shown_line, shown_words
 
 PLAN_VERSION = 1
 REPORT_VERSION = 1
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """Schema glaunch.plan/1: the whole plan.
+    """Schema glaunch.plan/1: the whole plan, without the values of secrets among a program's arguments and in lines of setup.
 
     `order` holds every node of the partition along the fabric, one entry a leaf with its nodes as a hostlist: 100,000 nodes are 0.3 MB.
     """
-    return {**to_document("plan", PLAN_VERSION, replace(plan, order=())), "order": _leaves(plan.order)}
+    return {**to_document("plan", PLAN_VERSION, replace(_as_shown(plan), order=())), "order": _leaves(plan.order)}
+
+
+def _as_shown(plan: Plan) -> Plan:
+    """A document is handed on, so it holds no more than is shown; the job itself reads its arguments elsewhere (command.sh)."""
+    launch = replace(plan.launch, argv=shown_words(plan.launch.argv), setup=tuple(map(shown_line, plan.launch.setup)))
+    return replace(plan, request=_request_as_shown(plan.request), launch=launch, components=tuple(map(_as_shown, plan.components)))
+
+
+def _request_as_shown(request: Request) -> Request:
+    return replace(
+        request,
+        command=shown_words(request.command),
+        setup=tuple(map(shown_line, request.setup)),
+        components=tuple(map(_request_as_shown, request.components)),
+    )
 
 
 def plan_from_document(document: object, where: str) -> Plan:

@@ -10,6 +10,7 @@ from glaunch.report.documents import report_document
 from glaunch.report.job import JobReport, cause, headline, logs_words, placement_words
 from glaunch.report.plan import shape
 from glaunch.report.text import clean, clean_all
+from glaunch.secret import shown_words
 from glaunch.units import format_size
 
 
@@ -28,7 +29,7 @@ def job_html(report: JobReport, template: str) -> str:
         headline=clean(headline(report)),
         cause=[clean(text) for text in cause(report)],
         shape=clean(shape(report.plan)) if report.plan else "",
-        program=clean(" : ".join(shlex.join(one.launch.argv) for one in report.plan.all_components)) if report.plan else "",
+        program=clean(" : ".join(shlex.join(shown_words(one.launch.argv)) for one in report.plan.all_components)) if report.plan else "",
         placement=clean_all([list(pair) for pair in placement_words(report)]),
         logs_words=logs_words(report.logs) if report.logs else "",
         standing=_standing(report),

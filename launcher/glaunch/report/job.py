@@ -30,6 +30,28 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True)
+class Component:
+    """Of a heterogeneous job one component: what it got."""
+
+    nodes: tuple[str, ...]
+    """In rank order."""
+    first_rank: int
+    tasks: int
+    cost: Cost | None
+    """None where no path joins the nodes."""
+    best_cost: Cost | None
+    """The least possible on its partition's whole fabric, for it alone."""
+
+    def in_words(self) -> str:
+        """`n[003,006], ranks 0–3: 1 leaf, 1 switch between any two nodes, the best there could be`."""
+        last = self.first_rank + self.tasks - 1
+        ranks = f"rank {last}" if self.tasks == 1 else f"ranks {self.first_rank}–{last}"
+        got, best = (cost.in_words(len(self.nodes)) if cost is not None else "" for cost in (self.cost, self.best_cost))
+        beside = "" if not best or len(self.nodes) == 1 else ", the best there could be" if got == best else f"; at best, alone: {best}"
+        return f"{fold(self.nodes)}, {ranks}: {got or 'no path joins its nodes'}{beside}"
+
+
+@dataclass(frozen=True, slots=True)
 class JobReport:
     """All that a report shows of one attempt."""
 
@@ -55,6 +77,8 @@ class JobReport:
     tails: tuple[Tail, ...]
     made_at_s: float
     glaunch_version: str
+    components: tuple[Component, ...] = ()
+    """Of a heterogeneous job whose nodes are known; () for a plain one."""
 
 
 def job_text(report: JobReport, width: int = 80) -> str:
@@ -79,14 +103,18 @@ def headline(report: JobReport) -> str:
     # Slurm calls a job running for a moment after its script has ended, and an allocation for as long as it lasts
     if job.state == FORGOTTEN or (report.exit_code is not None and job.state in {"RUNNING", "COMPLETING", UNTOLD}):
         state = "is over" if report.exit_code is None else "failed" if report.exit_code else "is done"
+        if any(finding.code == "GL206" for finding in report.findings):  # before Slurm's own answer says so
+            state = in_words(Job(job.id, "CANCELLED"))
     if job.state == "COMPLETED" and report.exit_code is None and any(finding.code == "GL213" for finding in report.findings):
         state = "ended and started no rank"
+    if job.never_ran and not report.attempt:  # 0:53 is no signal
+        return f"job {job.id} ({report.name}) never ran"
     words = f"job {job.id} ({report.name}) {state}"
     if report.run_time_s is not None:
         words += f" {'after' if job.over or report.exit_code is not None else 'for'} {format_span(report.run_time_s)}"
     if report.exit_code is not None:
         return f"{words}, exit code {report.exit_code}"
-    return f"{words}, signal {job.exit_signal}" if job.exit_signal and not job.never_ran else words
+    return f"{words}, signal {job.exit_signal}" if job.exit_signal else words
 
 
 def cause(report: JobReport) -> tuple[str, str]:
@@ -117,7 +145,8 @@ def placement_words(report: JobReport) -> list[tuple[str, str]]:
     ]
     if got and same:
         known["got"] = f"{got}: {', '.join(same)}"
-    return [(label, words) for label, words in known.items() if label == "got" or words != got]
+    shown = [(label, words) for label, words in known.items() if label == "got" or words != got]
+    return [*shown, *(("component", f"{number}: {one.in_words()}") for number, one in enumerate(report.components))]
 
 
 def _facts(report: JobReport, width: int) -> list[str]:

@@ -27,15 +27,15 @@ class JobLine:
 
 
 def jobs_text(jobs: Sequence[JobLine], width: int = 80) -> str:
-    """Newest first as given; folders are left out where the terminal has no room."""
+    """Newest first as given; a state is cut only where the line has no room for it, and folders are left out there."""
     if not jobs:
         return "no jobs\n"
-    head = ("job", "name", "state", "age", "nodes")
-    rows = [(one.job_id or "-", _named(one), one.state, format_span(one.age_s), one.where) for one in jobs]
-    lines = table(head, rows, width)
+    rows = [[one.job_id or "-", _named(one), one.state, format_span(one.age_s), one.where] for one in jobs]
+    head = ["job", "name", "state", "age", "nodes"]
     if width >= 100:
-        lines = table((*head, "folder"), [(*cells, one.folder) for cells, one in zip(rows, jobs, strict=True)], width)
-    return "\n".join(lines) + "\n"
+        head = [*head, "folder"]
+        rows = [[*cells, one.folder] for cells, one in zip(rows, jobs, strict=True)]
+    return "\n".join(table(head, rows, width)) + "\n"
 
 
 def _named(job: JobLine) -> str:

@@ -11,6 +11,7 @@ from glaunch.cluster import Cluster
 from glaunch.fabric import Fabric
 from glaunch.hostlist import fold, natural_key
 from glaunch.placement.standing import FREE, STARTABLE, standing
+from glaunch.topologies import NO_NAMES, Topologies
 
 KINDS = ("free", "busy", "down", "unknown")
 """`free`: a job can have all of it now (or after it is powered up); `busy`: something runs, completes or is planned there; `down`: nothing
@@ -82,8 +83,8 @@ def counted(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{kinds[kind]:,} {kind}" for kind in KINDS if kinds.get(kind)) or "no nodes"
 
 
-def occupancy_document(occupancy: Occupancy) -> dict[str, Any]:
-    """Schema glaunch.topo/1: a row a switch with its nodes by kind, a leaf's as hostlists."""
+def occupancy_document(occupancy: Occupancy, topologies: Topologies = NO_NAMES) -> dict[str, Any]:
+    """Schema glaunch.topo/1: a row a switch with its nodes by kind, a leaf's as hostlists; which of Slurm's topologies it is."""
     fabric = occupancy.fabric
     rows = []
     for switch in fabric.switches:
@@ -97,6 +98,8 @@ def occupancy_document(occupancy: Occupancy) -> dict[str, Any]:
     return {
         "schema": "glaunch.topo/1",
         "source": fabric.source,
+        "topology": topologies.chosen,
+        "other_topologies": {name: list(partitions) for name, partitions in topologies.others.items()},
         "taken_at_s": occupancy.taken_at_s,
         "total": {kind: occupancy.total[kind] for kind in KINDS},
         "switches": rows,

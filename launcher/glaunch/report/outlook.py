@@ -1,16 +1,16 @@
 """What a plan says beyond its nodes: groups, sets that another objective calls better, what an all-reduce can expect."""
 
+from collections import Counter
+
 from glaunch.hostlist import fold
 from glaunch.placement.eligible import HIDDEN_NODES
 from glaunch.placement.objective import NO_GROUPS, OBJECTIVES, Groups
 from glaunch.placement.placement import Cost, Placement
 from glaunch.placement.predict import Bandwidth, Crossings
 from glaunch.plan import Plan
+from glaunch.reasons import UNFORESEEN_S
 from glaunch.report.text import row
 from glaunch.units import format_span, plural
-
-_NO_LIMIT_S = 300 * 86400
-"""Slurm counts a job without a time limit as one of a year. **Source:** `sbatch --test-only` behind such jobs, on 22.05."""
 
 
 def groups_words(groups: Groups, placement: Placement) -> str:
@@ -61,12 +61,12 @@ def later(plan: Plan, width: int) -> list[str]:
         return []
     if HIDDEN_NODES in plan.notes:
         return row("later", "not known: Slurm does not show its nodes", width)
-    costs = [*([plan.placement.cost] if plan.placement else []), *(one.cost for one in look.moments)]
-    words = {cost: _pods_leaves(cost) for cost in costs}
-    if len(set(words.values())) < len(words):  # what gets better is not their number
-        words = {cost: cost.in_words(plan.layout.nodes) for cost in costs}
-    parts = [f"now: {words[plan.placement.cost] if plan.placement else 'not enough nodes are free'}"]
-    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {words[one.cost]}" for one in look.moments]
+    sets = [(one.cost, len(one.nodes)) for one in look.moments]
+    sets = [(plan.placement.cost, len(plan.placement.nodes)), *sets] if plan.placement else sets
+    plain = Counter(_pods_leaves(cost) for cost, _ in sets)  # the better of two alike has fewer switches to cross
+    words = [text if plain[text := _pods_leaves(cost)] == 1 else cost.in_words(nodes) for cost, nodes in sets]
+    parts = [f"now: {words.pop(0) if plan.placement else 'not enough nodes are free'}"]
+    parts += [f"in ~{format_span(one.in_s)}, if nobody else takes them: {text}" for one, text in zip(look.moments, words, strict=True)]
     if not look.moments:
         parts.append(f"no better when running jobs end ({plural(look.ends, 'moment')} at which nodes come free)")
     lines = row("later", "; ".join(parts), width)
@@ -98,8 +98,8 @@ def slurm_choice(plan: Plan, width: int, now_s: float | None) -> list[str]:
         )
     lines = row("Slurm", text, width)
     wait_s = 0.0 if choice.starts_s is None or now_s is None else choice.starts_s - now_s
-    if wait_s > _NO_LIMIT_S:
-        return lines + row("", "when it would start Slurm cannot say: jobs before it have no time limit", width)
+    if wait_s > UNFORESEEN_S:
+        return lines + row("", "when it would start Slurm cannot say: jobs without a time limit come first", width)
     start = f"in ~{format_span(wait_s)}" if wait_s > 60 else "at once"
     return lines + row("", f"it would start {start} (Slurm's estimate; changes with the queue)", width)
 

@@ -13,6 +13,7 @@ from glaunch.plan import Launch, Option, Plan
 from glaunch.report.outlook import alternatives, groups_words, later, outlook, slurm_choice
 from glaunch.report.software import software
 from glaunch.report.text import clean, columns, cut, pad, row, wrapped
+from glaunch.secret import shown_words
 from glaunch.tuning import Variable
 from glaunch.units import format_span, format_time, plural
 
@@ -28,7 +29,7 @@ def plan_text(plan: Plan, width: int = 80, now_s: float | None = None, *, verbos
     `verbose`: which free nodes are in doubtful health too.
     """
     health = _health(plan, width) if verbose else []
-    lines = [*_head(plan, width), "", *_placement(plan, width, now_s), *health, "", *_asked(plan, width)]
+    lines = [*_head(plan, width), *_placement(plan, width, now_s), *health, "", *_asked(plan, width)]
     first = plan.layout.tasks
     for number, component in enumerate(plan.components, 1):
         lines += ["", *_component(number, component, plan.order, first, width)]
@@ -48,11 +49,15 @@ def versions_text(plan: Plan, width: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ARGUMENTS_MAX = 2000
+"""So many characters of a program's arguments are said; thousands of file names would hide everything else."""
+
+
 def read_as(command: Sequence[str]) -> str:
     """One line that says which words went to the program: `train.py gets: --lr 1e-3`."""
     if not command:
         return "no program"
-    rest = shlex.join(command[1:])
+    rest = cut(shlex.join(shown_words(command)[1:]), _ARGUMENTS_MAX)
     return f"{command[0]} gets: {rest}" if rest else f"{command[0]} gets no arguments"
 
 
@@ -80,7 +85,12 @@ def _ranks(plan: Plan) -> str:
 
 
 def _head(plan: Plan, width: int) -> list[str]:
-    return wrapped(f"{clean(plan.name)}: {clean(shape(plan))}", width, rest="  ")
+    lines = wrapped(f"{clean(plan.name)}: {clean(shape(plan))}", width, rest="  ")
+    return [*lines, "", *_component_head(0, plan, width)] if plan.components else [*lines, ""]
+
+
+def _component_head(number: int, plan: Plan, width: int) -> list[str]:
+    return wrapped(f"component {number}: {clean(_shape(plan))}", width, rest="  ")
 
 
 def time_limit(plan: Plan) -> str:
@@ -92,7 +102,7 @@ def _asked(plan: Plan, width: int, *, whole: bool = True) -> list[str]:
     """What is asked of sbatch; without `whole` only what a further component says for itself."""
     options = {option.name: option for option in (*plan.directives, *plan.arguments)}
     lines = row("read as", read_as(plan.request.command), width)
-    lines += row("runs", shlex.join(plan.launch.argv), width)
+    lines += row("runs", shlex.join(shown_words(plan.launch.argv)), width)
     if whole:
         lines += row("started by", started_by(plan.launch), width)
         lines += row("in", plan.launch.work_dir, width)
@@ -110,12 +120,13 @@ def _asked(plan: Plan, width: int, *, whole: bool = True) -> list[str]:
 def _component(number: int, plan: Plan, order: Iterable[OrderRow], first: int, width: int) -> list[str]:
     """A further component of a heterogeneous job: its nodes, its ranks from `first` on, what is asked for it."""
     layout = plan.layout
-    lines = wrapped(f"component {number}: {clean(_shape(plan))}", width, rest="  ")
+    lines = _component_head(number, plan, width)
     if plan.placement is None:
         lines += [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
         lines += row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
         lines += tree(plan.placement, order, layout.tasks_per_node, layout.tasks, width, first=first)
+    lines += _at_best(plan, width)
     lines += _asked(plan, width, whole=False)
     return [*lines, *_notes("note", plan.notes, width), *_notes("warning", plan.warnings, width)]
 
@@ -145,19 +156,23 @@ def _placement(plan: Plan, width: int, now_s: float | None) -> list[str]:
     if plan.placement is None:
         lines = [] if HIDDEN_NODES in plan.notes else row("nodes", "not enough are free now: the job will wait", width)
     else:
-        lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement)}", width)
+        lines = row("nodes", f"{cost_words(plan.placement)}: {proof_words(plan.placement, _age_s(plan, now_s))}", width)
         lines += row("", together, width) if (together := groups_words(plan.groups, plan.placement)) else []
         lines += tree(plan.placement, plan.order, plan.layout.tasks_per_node, plan.layout.tasks, width)
     lines += alternatives(plan, width)
-    if plan.best_possible is not None and plan.layout.nodes > 1:
-        lines += row("at best", _at_best(plan.placement, plan.best_possible), width)
+    lines += _at_best(plan, width)
     promise = plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks on them ({plan.mode_why})"
     lines += row("placing", promise, width)
     lines += outlook(plan, width)
     lines += later(plan, width)
     lines += slurm_choice(plan, width, now_s)
-    age_s = 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
+    age_s = _age_s(plan, now_s)
     return [*lines, *row("fabric", plan.fabric_source + (f"; the nodes as seen {format_span(age_s)} ago" if age_s >= 1 else ""), width)]
+
+
+def _age_s(plan: Plan, now_s: float | None) -> float:
+    """How old Slurm's answer about the nodes is: a plan takes one of its last minute, a launch never does."""
+    return 0.0 if now_s is None else now_s - plan.cluster_taken_at_s
 
 
 def _health(plan: Plan, width: int) -> list[str]:
@@ -172,10 +187,13 @@ def _health(plan: Plan, width: int) -> list[str]:
     return lines
 
 
-def _at_best(now: Placement | None, best: Placement) -> str:
+def _at_best(plan: Plan, width: int) -> list[str]:
+    now, best = plan.placement, plan.best_possible
+    if best is None or plan.layout.nodes == 1:
+        return []
     if now is not None and now.cost.key(best.objective)[1:] == best.cost.key(best.objective)[1:]:
-        return "the same: no nodes of the partition are nearer to each other"
-    return f"{cost_words(best)}, were every node of the partition free"
+        return row("at best", "the same: no nodes of the partition are nearer to each other", width)
+    return row("at best", f"{cost_words(best)}, were every node of the partition free", width)
 
 
 def cost_words(placement: Placement) -> str:
@@ -183,13 +201,14 @@ def cost_words(placement: Placement) -> str:
     return placement.cost.in_words(len(placement.nodes))
 
 
-def proof_words(placement: Placement) -> str:
-    """Whether a better set exists."""
+def proof_words(placement: Placement, age_s: float = 0.0) -> str:
+    """Whether a better set exists, of the nodes as they were `age_s` ago."""
     if len(placement.nodes) == 1:
         return "no switch to cross"
     if placement.optimal:
         what = "" if placement.objective == HOPS else f" for {placement.objective}"
-        return f"proven optimal{what} among the nodes that are free"
+        free = f"were free {format_span(age_s)} ago" if age_s >= 1 else "are free"
+        return f"proven optimal{what} among the nodes that {free}"
     names = compared(placement.objective)
     costs = zip(names, placement.cost.key(placement.objective), placement.bound.key(placement.objective), strict=True)
     name, cost, bound = next(one for one in costs if one[1] != one[2])

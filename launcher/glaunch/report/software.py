@@ -2,12 +2,13 @@
 
 from glaunch.plan import Container, Launch
 from glaunch.report.text import row
+from glaunch.secret import shown_line
 
 
 def software(launch: Launch, width: int) -> list[str]:
     """The rows; none where the program runs in nothing but the environment."""
     lines = row("modules", " ".join(launch.modules), width) if launch.modules else []
-    for label, line in zip(("setup", *[""] * len(launch.setup)), launch.setup, strict=False):
+    for label, line in zip(("setup", *[""] * len(launch.setup)), map(shown_line, launch.setup), strict=False):
         lines += row(label, line, width)
     return lines + (row("container", _container(launch.container), width) if launch.container else [])
 

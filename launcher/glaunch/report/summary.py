@@ -1,6 +1,7 @@
 """What a launch says about its plan before it submits: a few lines; `glaunch plan` says it all."""
 
 from glaunch.hostlist import fold
+from glaunch.placement.placement import Placement
 from glaunch.plan import Plan
 from glaunch.report.outlook import groups_words
 from glaunch.report.plan import cost_words, proof_words, shape
@@ -17,14 +18,11 @@ def summary(plan: Plan) -> tuple[str, ...]:
         limit += f" ({plan.time_limit_why})"
     lines = [f"{clean(plan.name)}: {clean(shape(plan))}, partition {clean(plan.partition)}, {limit}"]
     if plan.placement is not None:
-        which = "nodes" if plan.mode == "pin" else "best free nodes"
-        lines.append(
-            f"{which} {cut(clean(fold(plan.placement.nodes)), _NODES_MAX)}: {cost_words(plan.placement)}, {proof_words(plan.placement)}"
-        )
+        lines.append(("component 0: " if plan.components else "") + _set(plan.placement, pinned=plan.mode == "pin"))
         lines += [together] if (together := groups_words(plan.groups, plan.placement)) else []
     for number, one in enumerate(plan.components, 1):
-        nodes = f", best free nodes {cut(clean(fold(one.placement.nodes)), _NODES_MAX)}" if one.placement else ""
         theirs = "no time limit" if one.time_limit_s is None else f"limit {format_time(one.time_limit_s)}"
+        nodes = f"; {_set(one.placement)}" if one.placement else ""
         lines.append(f"component {number}: partition {clean(one.partition)}, {theirs}{nodes}")
         lines += [f"component {number}: {clean(words)}" for words in (*(f"warning: {text}" for text in one.warnings), *one.notes)]
     lines.append(plan.mode_why if plan.mode != "order" else f"Slurm chooses the nodes, glaunch orders the ranks ({plan.mode_why})")
@@ -35,3 +33,8 @@ def summary(plan: Plan) -> tuple[str, ...]:
     lines += [f"{one.name}={clean(one.value)} of your environment is taken out: {clean(one.reason)}" for one in plan.environment.unset]
     lines += [f"warning: {clean(warning)}" for warning in plan.warnings]
     return (*lines, *(clean(note) for note in plan.notes))
+
+
+def _set(placement: Placement, *, pinned: bool = False) -> str:
+    which = "nodes" if pinned else "best free nodes"
+    return f"{which} {cut(clean(fold(placement.nodes)), _NODES_MAX)}: {cost_words(placement)}, {proof_words(placement)}"

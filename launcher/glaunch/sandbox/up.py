@@ -37,7 +37,7 @@ def up(options: SandboxOptions) -> Sandbox:
             _say(pipe, "go")
             _await(folder, "up", time.monotonic() + options.timeout_s)
             _say(pipe, "keep")
-            _await(folder, "kept", time.monotonic() + 10)
+            _await(folder, "kept", time.monotonic() + 60)
     finally:
         os.umask(old_mask)
     return Sandbox(folder)
