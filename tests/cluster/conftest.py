@@ -40,11 +40,11 @@ class User:
         """Her home, out here; /home/NAME inside."""
         return self.box.home(self.name)
 
-    def glaunch(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 120) -> Completed:
+    def glaunch(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 240) -> Completed:
         """Type a line that begins with `glaunch`."""
         return self.run("glaunch", *words, env={**GATEWAY, **(env or {})}, timeout_s=timeout_s)
 
-    def run(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 60) -> Completed:
+    def run(self, *words: str, env: Mapping[str, str] | None = None, timeout_s: float = 120) -> Completed:
         """Type any line."""
         return self.box.exec(words, self.name, timeout_s=timeout_s, env=env)
 
@@ -61,7 +61,7 @@ class User:
         """What `scontrol show job` says, key by key; {} for an unknown job."""
         return dict(re.findall(r"(\w+)=(\S*)", self.run("scontrol", "--local", "show", "job", job_id).stdout))
 
-    def wait_for(self, job_id: str, *states: str, timeout_s: float = 60) -> dict[str, str]:
+    def wait_for(self, job_id: str, *states: str, timeout_s: float = 120) -> dict[str, str]:
         """Until the job is in one of these states (a final one if none is named)."""
         wanted = frozenset(states) or FINAL
         return until(lambda: ((job := self.job(job_id)).get("JobState") in wanted and job) or None, timeout_s, f"job {job_id} in {wanted}")

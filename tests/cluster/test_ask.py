@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.cluster.conftest import PROGRAM, User, job_id_of, until
+from tests.cluster.conftest import PROGRAM, User, idle, job_id_of, until
 
 from glaunch.sandbox.box import Sandbox
 
@@ -102,11 +102,13 @@ def test_what_must_not_be_pinned_is_not_and_runs(ada: User) -> None:
 
 
 @pytest.fixture
-def accounted(sandboxes: Callable[..., Sandbox]) -> User:
+def accounted(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
     """ada where jobs can be preempted by QOS."""
     user = User(sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True))
     user.write("prog.sh", PROGRAM)
-    return user
+    idle(user.box)
+    yield user
+    idle(user.box)
 
 
 def test_what_can_be_preempted_is_not_pinned(accounted: User) -> None:

@@ -36,6 +36,7 @@ sacctmgr -i delete cluster other; rm -rf /srv/other
 def ada(sandboxes: Callable[..., Sandbox]) -> Iterator[User]:
     """ada on the sandbox with accounting; the same hosts are a second cluster too, named other, with daemons of its own."""
     box = sandboxes("accounting", shape="core:1 spine:2 leaf:2 node:2", accounting=True)
+    idle(box)
     text = (box.dir / "srv/etc/slurm/slurm.conf").read_text()
     for key, value in CHANGES.items():
         text = re.sub(rf"^{key}=.*", f"{key}={value}", text, flags=re.MULTILINE)

@@ -98,6 +98,7 @@ def test_force_hands_the_impossible_to_slurm_and_says_what_comes_of_it(ada: User
 
 def test_a_dead_controller_is_one_clear_line_and_exit_code_5(ada: User) -> None:
     ada.box.exec(["scontrol", "shutdown", "slurmctld"])
+    until(lambda: ada.box.exec(["pgrep", "-x", "slurmctld"]).code != 0, 60, "slurmctld is gone")
     try:
         done = ada.glaunch("./prog.sh", "-n", "8", env={"GLAUNCH_SLURM_TIMEOUT_S": "3"})
         assert done.code == 5, done.stderr
@@ -133,7 +134,7 @@ def test_a_refusal_that_other_nodes_would_not_cure_is_told_once(ada: User) -> No
 
 def test_a_program_that_is_not_there_is_one_clear_line_a_node(ada: User) -> None:
     ada.write("broken.sh", "#!/opt/nowhere/interpreter\n")
-    done = ada.glaunch("./broken.sh", "-n", "16", timeout_s=60)
+    done = ada.glaunch("./broken.sh", "-n", "16")
     assert done.code == 127
     assert "/opt/nowhere/interpreter: not found" in done.stderr + done.stdout
 
@@ -148,7 +149,7 @@ def test_status_logs_and_report_speak_of_the_last_job(ada: User) -> None:
 
 
 def test_inside_an_allocation_it_runs_there_and_submits_nothing(ada: User) -> None:
-    done = ada.run("salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-n", "16", timeout_s=60)
+    done = ada.run("salloc", "-N2", "--gres=gpu:h100:8", "--ntasks-per-node=8", "glaunch", "./prog.sh", "--here", "-n", "16")
     assert done.code == 0, done.stderr
     assert "0: rank 0 of 16 on n001" in done.stdout
     assert "all 16 ranks ran" in done.stderr

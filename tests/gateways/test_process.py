@@ -39,6 +39,20 @@ def test_a_deadline_ends_the_program_and_what_it_started() -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("own_session", [False, True])
+def test_what_a_wrapper_leaves_behind_is_not_waited_for(own_session: bool) -> None:
+    """A site's wrapper ends and something that it started holds the output open; or it hangs, and only the wrapper can be ended."""
+    there = within(Surroundings(own_session=own_session))
+    started = time.monotonic()
+    helper = there(["sh", "-c", "sleep 60 & cat; echo $!; echo no >&2; exit 3"], "all of it\n" * 30000, 40)
+    assert (helper.code, helper.stderr) == (3, "no\n")
+    assert helper.stdout.startswith("all of it\n" * 30000)
+    hung = there(["sh", "-c", "trap '' TERM INT; echo begun; sleep 60; echo never"], "", 1)
+    assert (hung.code, hung.stdout) == (None, "begun\n")
+    assert time.monotonic() - started < 40
+    os.kill(int(helper.stdout.split()[-1]), signal.SIGKILL)
+
+
 def _running(pid: int) -> bool:
     """Alive and no zombie (whoever adopts it may reap it late)."""
     try:

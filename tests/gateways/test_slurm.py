@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glaunch.errors import ControllerSilent, SlurmError, UsageError
+from glaunch.errors import ControllerSilent, ParseError, SlurmError, UsageError
 from glaunch.gateways.process import Completed, Run, Surroundings
 from glaunch.gateways.slurm import QUESTIONS, SlurmCommands
 from glaunch.gateways.slurm_environment import reading_environment, submitting_environment
@@ -55,6 +55,15 @@ def test_a_topology_that_comes_with_code_0_and_an_error_is_silence_too() -> None
     assert Script().gateway().answer("topology") == ""
     with pytest.raises(ControllerSilent):
         Script(stderr="slurm_load_topo error: Unable to contact slurm controller (connect failure)\n").gateway().answer("topology")
+
+
+@pytest.mark.parametrize("question", ["nodes", "partitions", "reservations"])
+def test_an_answer_that_was_cut_off_is_none(question: str) -> None:
+    """Half a list of nodes would read as a smaller cluster."""
+    whole = "NodeName=n1 State=IDLE\nNodeName=n2 State=IDLE\n"
+    assert Script(whole).gateway().answer(question) == whole
+    with pytest.raises(ParseError, match=r"scontrol .*:2: expected a line break at the end"):
+        Script(whole[:-5]).gateway().answer(question)
 
 
 def test_what_runs_into_the_deadline_is_unknown() -> None:

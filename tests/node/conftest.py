@@ -28,7 +28,7 @@ class Jobs:
     box: Sandbox
     number: Iterator[int] = field(default_factory=itertools.count)
 
-    def ada(self, *command: str, timeout_s: float = 60.0, env: dict[str, str] | None = None) -> Completed:
+    def ada(self, *command: str, timeout_s: float = 120.0, env: dict[str, str] | None = None) -> Completed:
         return self.box.exec(command, "ada", timeout_s=timeout_s, env=env)
 
     def make(

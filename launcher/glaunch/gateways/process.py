@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -61,17 +62,40 @@ def within(surroundings: Surroundings) -> Run:
             start_new_session=surroundings.own_session,
         ) as program:
             try:
-                out, err = program.communicate(stdin.encode(errors="surrogateescape"), timeout=timeout_s)
-            except subprocess.TimeoutExpired:
-                _stop(program, surroundings.own_session)
-                out, err = program.communicate()
-                return Completed(tuple(argv), None, _text(out), _text(err))
+                code, out, err = _to_its_end(program, stdin.encode(errors="surrogateescape"), timeout_s)
+                if code is None:
+                    _stop(program, surroundings.own_session)
+                    _, out, err = _communicated(program, b"", LINGER_S)
             except BaseException:
                 _stop(program, surroundings.own_session)
                 raise
-        return Completed(tuple(argv), program.returncode, _text(out), _text(err))
+        return Completed(tuple(argv), code, _text(out), _text(err))
 
     return run_there
+
+
+LINGER_S = 1.0
+"""So long after its end a program's output is still read: a site's wrapper can leave a helper behind that holds it open for hours."""
+_LOOK_S = 0.25
+
+
+def _to_its_end(program: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float) -> tuple[int | None, bytes | None, bytes | None]:
+    """(exit code, output, errors) once it has ended and its output is closed, or was left open for LINGER_S; no code at the deadline."""
+    deadline_s, ended_s = monotonic() + timeout_s, 0.0
+    while True:
+        closed, out, err = _communicated(program, stdin, min(_LOOK_S, max(0.01, deadline_s - monotonic())))
+        code, now_s, stdin = program.poll(), monotonic(), b""
+        ended_s = ended_s or (0.0 if code is None else now_s)
+        if closed or now_s - (ended_s or now_s) >= LINGER_S or (code is None and now_s >= deadline_s):
+            return code, out, err
+
+
+def _communicated(program: "subprocess.Popen[bytes]", stdin: bytes, wait_s: float) -> tuple[bool, bytes | None, bytes | None]:
+    """(whether it has ended and closed its output, all output until now, all errors until now). Only the first call may give stdin."""
+    try:
+        return True, *program.communicate(stdin or None, timeout=wait_s)
+    except subprocess.TimeoutExpired as late:
+        return False, late.stdout, late.stderr
 
 
 def _stop(program: "subprocess.Popen[bytes]", own_session: bool) -> None:

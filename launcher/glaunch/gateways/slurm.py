@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from glaunch.cluster import NodeTable, Partition
-from glaunch.errors import ControllerSilent, UsageError
+from glaunch.errors import ControllerSilent, ParseError, UsageError
 from glaunch.gateways.process import Completed, SignalsDeferred, Surroundings
 from glaunch.gateways.slurm_call import checked
 from glaunch.gateways.slurm_database import SlurmDatabase
@@ -31,6 +31,8 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """What a plan asks, and what a capture records. RPCs (`sdiag`): version 0, nodes 2, config 2, the others 1 each."""
 
+_WHOLE = frozenset({"nodes", "partitions", "reservations"})
+"""Each of these answers is lines, the last one too. **Source:** the recordings of 21.08 to 26.05."""
 _NOTHING_THERE = re.compile(r"Invalid job id specified")
 _HIDDEN = re.compile(r"slurm_load_node.*Access/permission denied")
 """PrivateData=nodes."""
@@ -82,6 +84,9 @@ class SlurmCommands(SlurmDatabase):
             return ""
         if done.code != 0 or (not done.stdout.strip() and is_silence(done)):
             raise refusal(done, f"to show its {question}", self._timeout_s)
+        if question in _WHOLE and not done.stdout.endswith("\n"):  # nodes that are missing would read as nodes that are not there
+            where = f"{' '.join(QUESTIONS[question])}:{done.stdout.count(chr(10)) + 1}"
+            raise ParseError(where, done.stdout[-60:], "a line break at the end: the answer was cut off")
         return done.stdout
 
     def answers(self, questions: Sequence[str], known: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, str]:
