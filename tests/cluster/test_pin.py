@@ -86,22 +86,24 @@ def test_what_waits_for_other_reasons_is_not_pinned_and_says_why(ada: User) -> N
 
 
 def test_a_default_launch_keeps_the_bounds_on_rpcs(ada: User) -> None:
-    def calls(*words: str) -> dict[str, int]:
+    def calls(*words: str) -> tuple[dict[str, int], int]:
+        """(kind of RPC → how many, how many of those lifted a pin: on a busy machine the job may begin too late for it)."""
         ada.box.exec(["sdiag", "-r"])
         done = ada.glaunch(*words)
         assert done.code == 0, done.stderr
         text = ada.box.exec(["sdiag"]).stdout.split("Remote Procedure Call statistics by message type")[1].split("statistics by user")[0]
         counts = {name: int(count) for name, count in re.findall(r"(\w+)\s+\(\s*\d+\)\s+count:(\d+)", text)}
         theirs = ("STEP", "HET_JOB", "STATS_INFO", "COMPLETE", "EPILOG", "REGISTRATION")  # the job's own steps, the nodes', and this test's
-        return {name: count for name, count in counts.items() if not any(word in name for word in theirs)}
+        lifting = 3 * done.stderr.count("the pin is lifted")
+        return {name: count for name, count in counts.items() if not any(word in name for word in theirs)}, lifting
 
     ada.run("rm", "-rf", ".local/state/glaunch/kept")
-    cold = calls("./prog.sh", "-n", "8", "--env", "SLEEP=20", "--detach")
+    cold, lifting = calls("./prog.sh", "-n", "8", "--env", "SLEEP=20", "--detach")
     config, one_job = {"REQUEST_BUILD_INFO", "REQUEST_PING"}, "REQUEST_JOB_INFO_SINGLE"
     # A job is asked for by the read-back, by the attempt (its own time limit), and by at most four looks at the pin, until it runs.
-    assert sum(count for name, count in cold.items() if name not in {*config, one_job}) <= 7 - 1, cold
+    assert sum(count for name, count in cold.items() if name not in {*config, one_job}) <= 7 - 1 + lifting, cold
     assert all(cold.get(name, 0) <= 1 for name in config)
-    warm = calls("./prog.sh", "-n", "8", "--env", "SLEEP=20", "--detach")
-    assert sum(count for name, count in warm.items() if name != one_job) <= 5 - 1, warm
+    warm, lifting = calls("./prog.sh", "-n", "8", "--env", "SLEEP=20", "--detach")
+    assert sum(count for name, count in warm.items() if name != one_job) <= 5 - 1 + lifting, warm
     assert max(cold[one_job], warm[one_job]) <= 1 + 1 + 4
     assert not {"REQUEST_JOB_INFO", "REQUEST_JOB_WILL_RUN", *config} & set(warm)
