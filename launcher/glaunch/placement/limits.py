@@ -38,7 +38,8 @@ def over_limits(
     `flags` are those of the job's QOS: some lift limits of partitions. **Source:** sacctmgr(1), Flags.
     """
     layout, force = fit.layout, "; to let Slurm say no itself: --force"
-    asks = f"{layout.tasks} ranks need {plural(layout.nodes, 'node')} of {layout.tasks_per_node} ranks"
+    each = f"{plural(layout.nodes, 'node')} of {plural(layout.tasks_per_node, 'rank')}"
+    asks = f"{layout.tasks} ranks need {each}" if layout.tasks > 1 else "1 rank needs 1 node"
     if partition.needs_reservation and not request.reservation:
         message = f"partition {partition.name} takes jobs of reservations only (ReqResv)"
         return NeverFits(message, hint=f"--reservation NAME; see them: scontrol show reservation{force}")
