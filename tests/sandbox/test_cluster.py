@@ -601,3 +601,28 @@ def test_packages_that_are_missing_are_named(tmp_path: Path, folder: Path) -> No
     assert f"{tmp_path} lacks slurmctld, slurmd," in done.stderr
     assert "--install" in done.stderr
     assert not folder.exists()
+
+
+def test_down_takes_it_well_when_a_process_goes_just_before_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process inside goes with the one that guards it, at a moment of the kernel's choice."""
+    folder = tmp_path / "box"
+    folder.mkdir()
+    (folder / MARK).write_text("{}")
+    both = [subprocess.Popen(["sleep", "60"], start_new_session=True) for _ in range(2)]
+    for process, name in zip(both, ("guard", "init"), strict=True):
+        (folder / name).write_text(identity(process.pid))
+
+    def gone_before(ended: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        def end(pid: int, number: int) -> None:
+            (process,) = (one for one in both if one.pid == pid)
+            if process.poll() is None:
+                ended(pid, number)
+                process.wait(20)
+            ended(pid, number)
+
+        return end
+
+    monkeypatch.setattr(os, "killpg", gone_before(os.killpg))
+    monkeypatch.setattr(os, "kill", gone_before(os.kill))
+    Sandbox(folder).down()
+    assert not folder.exists()

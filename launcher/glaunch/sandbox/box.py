@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -120,9 +121,11 @@ class Sandbox:
             self._must_be_ours()
         guard, init = self.dir / "guard", self.dir / "init"
         if (leader := alive(guard)) is not None:
-            os.killpg(leader, signal.SIGKILL)  # with it what it has just started, even if that has not said who it is yet
+            with suppress(ProcessLookupError):  # with it what it has just started, even if that has not said who it is yet
+                os.killpg(leader, signal.SIGKILL)
         if (first := alive(init)) is not None:
-            os.kill(first, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it ends with the guard, maybe right now
+                os.kill(first, signal.SIGKILL)
         while alive(guard) is not None or alive(init) is not None:  # an init's entry goes after the last process inside
             time.sleep(0.005)
         remove(self.dir)
