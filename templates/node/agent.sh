@@ -24,7 +24,8 @@ told_all() {
     return 1
 }
 
-new_canary() {
+new_canary() { # while there is something to tell; none is left behind
+    [ -n "$gl_starter" ] || return 0
     sleep 2000000 &
     gl_canary=$!
 }
@@ -77,7 +78,7 @@ agent() { # COMMAND…: runs it; sets gl_code
         kill -0 "$gl_starter" 2>/dev/null || break
     done
     gl_starter=
-    kill "$gl_canary"
+    kill -s KILL "$gl_canary" 2>/dev/null # a TERM may come before it is a program of its own, and be lost
     gl_tries=0 # Slurm ends what is left when this shell ends: the last words first
     until over "$gl_agent_dir"/said "$gl_agent_dir"/pipe.* || [ "$gl_tries" -ge 50 ]; do
         sleep 0.1

@@ -197,3 +197,22 @@ def test_the_other_agents_are_ended_some_time_after_one_has_failed(tmp_path: Pat
 def test_spread(tmp_path: Path, tasks: int, per_node: int, hosts: str) -> None:
     (tmp_path / "ordered").write_text("a\nb\n")
     assert sh("spread.sh", tmp_path / "ordered", tasks, per_node).stdout.split() == list(hosts)
+
+
+def test_a_signal_at_the_end_leaves_nothing_behind(folder: Path) -> None:
+    """The starter is gone, and what it left still holds its output: the agent waits for that, and is told something then."""
+    (folder.parent / "launcher").write_text('#!/bin/sh\nsleep 3 &\n: >"$SEEN"\n')
+    agent = start(folder, "torchrun", ("true",))
+    end_s = time.monotonic() + 30
+    while not (folder.parent / "seen").exists() and time.monotonic() < end_s:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    agent.send_signal(signal.SIGUSR1)
+    assert agent.wait(30) == 0
+    mine = f"SEEN={folder.parent}/seen".encode()
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mine in (process / "environ").read_bytes().split(b"\0"):
+                left.append((process / "cmdline").read_bytes().replace(b"\0", b" "))
+    assert b"sleep 2000000 " not in left
