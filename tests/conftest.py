@@ -9,6 +9,7 @@ this Python has no pyslurm; `make test-versions` builds it beside Slurm 26.05.
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -32,6 +33,9 @@ CI = os.environ.get("CI") == "true"
 _SLOW = hypothesis.HealthCheck.too_slow
 hypothesis.settings.register_profile("ours", deadline=None, suppress_health_check=[_SLOW], derandomize=CI)
 hypothesis.settings.load_profile("ours")
+# What a shell starts in the background (`make test &`) ignores ^C, and so would all that the tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 REAL = ("slurm", "sshd", "ibsim", "browser")
 SBIN = ":/usr/local/sbin:/usr/sbin"
 
