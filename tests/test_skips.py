@@ -80,4 +80,4 @@ def run_cases(folder: Path, **env: str) -> "subprocess.CompletedProcess[str]":
     shutil.copy(Path(__file__).with_name("conftest.py"), folder)
     (folder / "pytest.ini").write_text(INI)
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)]
-    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, **env}, timeout=120, cwd=folder)
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "FAILED_TESTS": "", **env}, timeout=120, cwd=folder)

@@ -16,6 +16,8 @@ with counted(3, "hosts") as one_more:
     talk("n[001-002]: [red] timeout")
     one_more()
 print("rich" in sys.modules)
+from glaunch.cli import _last_words
+_last_words()
 """
 
 

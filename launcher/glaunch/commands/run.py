@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -52,7 +54,8 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
     from glaunch.talk import talk
 
     request = request_from(params)
-    world = pipeline.open_world(None, options_of(params), params["clusters"])
+    with _submitting_nothing():
+        world = pipeline.open_world(None, options_of(params), params["clusters"])
     for one in (request, *request.components):
         talk(read_as(one.command))
     if params["here"]:
@@ -61,10 +64,8 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
         return run_here(world, request)
     if allocation := os.environ.get("SLURM_JOB_ID"):
         talk(f"this shell is in allocation {allocation}; a job of its own is submitted (with --here it would run in the allocation)")
-    try:
+    with _submitting_nothing():  # from the question to Slurm on a ^C is deferred
         launched = launch(world, request)
-    except KeyboardInterrupt:  # from the question to Slurm on it is deferred
-        raise Interrupted("interrupted; nothing was submitted") from None
     if params["detach"] or params["parsable"]:
         document = {"schema": "glaunch.launched/1", "job_id": launched.job_id, "folder": str(launched.folder), "name": launched.plan.name}
         if launched.plan.request.clusters:
@@ -82,3 +83,12 @@ def command(ctx: click.Context, /, **params: Any) -> int:  # noqa: ANN401 - clic
         )
         click.echo(json.dumps({**report_part, "code": end.code, "told_by": end.told_by}, indent=1))
     return end.code
+
+
+@contextmanager
+def _submitting_nothing() -> Iterator[None]:
+    """A ^C in here comes before any submission, and is told so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("interrupted; nothing was submitted") from None
