@@ -85,10 +85,17 @@ back_to_queue() { # [here]
     else
         write_placement requeued # now, since Slurm ends this shell at once
         say "placement: Slurm is asked to take the job back, this once"
-        if gl_answer=$(scontrol requeue "$SLURM_JOB_ID" 2>&1); then
-            sleep 60 &
-            wait $! # a signal ends the wait
-        fi
+        gl_answer=$(scontrol requeue "$SLURM_JOB_ID" 2>&1)
+        case $? in
+        0 | 1[2-9][0-9]) # Slurm ends all that runs here, in any order: scontrol, a sleep, or this shell first
+            gl_left_s=60
+            while [ "$gl_left_s" -gt 0 ]; do
+                sleep 1 &
+                wait $!
+                gl_left_s=$((gl_left_s - 1))
+            done
+            ;;
+        esac
         say "placement: Slurm does not take the job back${gl_answer:+ ($gl_answer)}: it goes on"
     fi
 }

@@ -616,3 +616,20 @@ def test_where_no_port_is_named_it_may_be_the_one_of_the_ranks(text: str) -> Non
     assert sh("taken.sh", "29500", given=f"{text}\nEADDRINUSE 0.0.0.0:6006\n").returncode == 1
     assert sh("taken.sh", "29500", given=f"{text}\nEADDRINUSE 0.0.0.0:6006\nEADDRINUSE 0.0.0.0:29500\n").returncode == 0
     assert sh("taken.sh", "29500", given="port 29500: fine\n").returncode == 1
+
+
+@pytest.mark.parametrize("first", ["sleep", "scontrol"])
+def test_a_job_that_slurm_takes_back_says_so_whatever_slurm_ends_first(tmp_path: Path, first: str) -> None:
+    slept = f"[ -e {tmp_path}/once ] && exec /bin/sleep $1; : >{tmp_path}/once; exit 143"
+    env = programs(tmp_path / "bin", scontrol="kill -s TERM $$" if first == "scontrol" else ":", sleep=slept)
+    script = f"""
+        . {NODE}/batch-order.sh
+        say() {{ echo "$@"; }}
+        write_placement() {{ echo "did: $1"; }}
+        trap 'echo ended; exit 0' TERM
+        (/bin/sleep 1; kill -s TERM $$) &
+        back_to_queue job
+        write_placement ''
+    """
+    done = subprocess.run(["sh", "-c", script], env={**env, "SLURM_JOB_ID": "7"}, capture_output=True, text=True, timeout=100)
+    assert done.stdout.splitlines() == ["did: requeued", "placement: Slurm is asked to take the job back, this once", "ended"], done
