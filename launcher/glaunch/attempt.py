@@ -95,17 +95,22 @@ class AttemptFolder:
     end: AttemptEnd | None
     hosts: tuple[str, ...]
     """In rank order."""
-    left_in: str
-    """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else "".
-    Without secrets."""
 
     @property
     def log_hosts(self) -> tuple[str, ...]:
         """The hosts whose logs are looked for: all; where the program ran once (--launcher exec), the first; where no rank was started,
         none; and those that sent some."""
-        alone = (self.path / "hostfile").exists()
-        sought = () if self.start is None else self.hosts[:1] if alone else self.hosts
-        return tuple(host for host in self.hosts if host in sought or has_archive(self.path, host)) if sought != self.hosts else sought
+        ran_once = (self.path / "hostfile").exists()
+        sought = frozenset(() if self.start is None else self.hosts[:1] if ran_once else self.hosts)
+        return tuple(host for host in self.hosts if host in sought or has_archive(self.path, host))
+
+    @property
+    def left_in(self) -> str:
+        """The line of setup (launch.setup) that runs, or that the job's shell was left in, without a word about its end (`exec`); else "".
+
+        Without secrets. Read when it is asked for: a follower looks at the folder five times a second, and at this hardly ever.
+        """
+        return shown_line(_read(self.path / "setup").rstrip("\n")) if self.end is None else ""
 
     @property
     def ranks(self) -> tuple[RankRow, ...]:
@@ -199,7 +204,6 @@ def _attempt(path: Path, job_id: str, task: int, restart: int, run: int) -> Atte
             ended_s=_whole(end, "ended_s"),
         ),
         hosts=tuple(_read(path / "ordered").split()),
-        left_in=shown_line(_read(path / "setup").rstrip("\n")) if end is None else "",
     )
 
 

@@ -3,9 +3,9 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
 from typing import IO
@@ -115,12 +115,10 @@ def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str], log: 
     before = {name: signal.signal(name, hand_on) for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
     try:
         script = subprocess.Popen(argv, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
-        try:
+        with suppress(BrokenPipeError):  # the reader of the output went away; the ranks go on
             while not _over(script):
                 show()
             show(last=True)
-        except BrokenPipeError:  # the reader of the output went away; the ranks go on
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = script.wait()
     finally:
         for name, handler in before.items():

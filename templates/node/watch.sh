@@ -1,10 +1,9 @@
 # watch.sh ATTEMPT TASKS HOST OFFSET                  did rank 0 fail to bind its port?   0: yes   1: no
 # watch.sh ATTEMPT TASKS HOST OFFSET MAIN SECONDS     the same, again and again for SECONDS
 #
-# Looks at what rank 0 wrote into ATTEMPT/out/HOST.log after OFFSET bytes (its port: MASTER_PORT); where an agent starts the ranks and holds the port for them, it
-# leaves ATTEMPT/port-taken. The second form runs beside the ranks: it makes the rank map
-# as soon as all have spoken, and when rank 0 could not bind and is gone it ends srun (process MAIN), since all others would
-# wait for rank 0 for many minutes.
+# Looks at what rank 0 wrote into ATTEMPT/out/HOST.log after OFFSET bytes (its port: MASTER_PORT); where an agent starts the ranks and holds
+# the port for them, it leaves ATTEMPT/port-taken. The second form runs beside the ranks: it makes the rank map as soon as all have spoken,
+# and when rank 0 could not bind and is gone it ends srun (process MAIN), since all others would wait for rank 0 for many minutes.
 attempt=$1 tasks=$2 host=$3 offset=$4 main=${5-} seconds=${6-0}
 
 failed() { # only the first part: a program that fails so has not said much yet

@@ -131,11 +131,9 @@ def _line(submission: Submission, jobs: Sequence[Job], now_s: float) -> JobLine:
     running = [one for one in jobs if one.state == "RUNNING"]
     job = next((one for one in (*running, *jobs) if not one.over), jobs[0] if jobs else None)
     runs = last_runs(attempts(Path(submission.folder), submission.job_id))
-    where = (
-        (fold(sorted({node for one in running for node in expand(one.nodes)})) or job.nodes or estimate(job, now_s))
-        if job is not None
-        else ""
-    )
+    where = fold(sorted({node for one in running for node in expand(one.nodes)}))
+    if not where and job is not None:
+        where = job.nodes or estimate(job, now_s)
     where = where or (fold(runs[-1].hosts) if runs else "")
     state, age_s = _state(submission, job, jobs, runs), now_s - submission.created_s
     job_id = f"{submission.job_id};{submission.cluster}" if submission.cluster and submission.job_id else submission.job_id
@@ -146,11 +144,9 @@ def _of_an_array(jobs: Sequence[Job]) -> str:
     """`4 tasks run, the rest waits: …`; "" where not both are true."""
     running = sum(one.state == "RUNNING" for one in jobs)
     waiting = next((one for one in jobs if one.state == "PENDING"), None)
-    return (
-        f"{plural(running, 'task')} run{'s' if running == 1 else ''}, the rest {in_words(waiting)}"
-        if running and waiting is not None
-        else ""
-    )
+    if not running or waiting is None:
+        return ""
+    return f"{plural(running, 'task')} run{'s' if running == 1 else ''}, the rest {in_words(waiting)}"
 
 
 def _state(submission: Submission, job: Job | None, jobs: Sequence[Job], runs: Sequence[AttemptFolder]) -> str:

@@ -157,15 +157,12 @@ def _fabric(
     ctx: click.Context, files: tuple[Path, ...], names: Path | None, topology: str | None, partition: str | None
 ) -> tuple["Fabric", str]:
     """(the files' fabric, else the site's; which other topologies Slurm has, in words)."""
-    from glaunch import pipeline
     from glaunch.errors import UsageError
-    from glaunch.topology import choose_topology, fabric_of_files, site_fabric
+    from glaunch.topology import fabric_of_files, site_fabric
 
     if files:
         if partition is not None:
             raise UsageError("--partition asks Slurm, and --from reads files", hint="of a topology.yaml: --name NAME")
         return fabric_of_files(files, names, topology or ""), ""
-    snapshot = ctx.obj["snapshot"]
-    world = pipeline.open_world(snapshot)
-    topologies = choose_topology(world, topology, partition, Path(snapshot) if snapshot else None)
+    world, topologies = topo_show.chosen(ctx, topology, partition)
     return site_fabric(world, topologies.asked), topologies.others_in_words()

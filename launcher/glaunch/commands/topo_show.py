@@ -2,8 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from glaunch.pipeline import World
+    from glaunch.topologies import Topologies
 
 HELP = """Show the tree of switches with the free, busy and down nodes of each leaf.
 
@@ -52,11 +57,8 @@ def command(
     from glaunch.report.topo_svg import map_svg
     from glaunch.report.topo_tree import tree_text
     from glaunch.shipped import shipped
-    from glaunch.topology import choose_topology
 
-    snapshot = ctx.obj["snapshot"]
-    world = pipeline.open_world(snapshot)
-    topologies = choose_topology(world, topology, partition, Path(snapshot) if snapshot else None)
+    world, topologies = chosen(ctx, topology, partition)
     occupancy = occupancy_of(*pipeline.see(world, max_age_s=0, topology=topologies.asked))
     if switch is not None and switch not in occupancy.fabric.by_name:
         near = get_close_matches(switch, occupancy.fabric.by_name, 1)
@@ -75,3 +77,13 @@ def command(
         click.echo("".join(f"{line}\n" for line in ("", *others) if others), nl=False)
     elif topologies.others:
         click.echo(topologies.others_in_words(), err=True)
+
+
+def chosen(ctx: click.Context, topology: str | None, partition: str | None) -> "tuple[World, Topologies]":
+    """(the world, or the capture that the line names; the topology that NAME and PARTITION mean there)."""
+    from glaunch import pipeline
+    from glaunch.topology import choose_topology
+
+    snapshot = ctx.obj["snapshot"]
+    world = pipeline.open_world(snapshot)
+    return world, choose_topology(world, topology, partition, Path(snapshot) if snapshot else None)

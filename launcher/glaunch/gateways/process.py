@@ -81,12 +81,13 @@ _LOOK_S = 0.25
 
 def _to_its_end(program: "subprocess.Popen[bytes]", stdin: bytes, timeout_s: float) -> tuple[int | None, bytes | None, bytes | None]:
     """(exit code, output, errors) once it has ended and its output is closed, or was left open for LINGER_S; no code at the deadline."""
-    deadline_s, ended_s = monotonic() + timeout_s, 0.0
+    code, until_s = None, monotonic() + timeout_s
     while True:
-        closed, out, err = _communicated(program, stdin, min(_LOOK_S, max(0.01, deadline_s - monotonic())))
-        code, now_s, stdin = program.poll(), monotonic(), b""
-        ended_s = ended_s or (0.0 if code is None else now_s)
-        if closed or now_s - (ended_s or now_s) >= LINGER_S or (code is None and now_s >= deadline_s):
+        closed, out, err = _communicated(program, stdin, min(_LOOK_S, max(0.01, until_s - monotonic())))
+        stdin = b""
+        if code is None and (code := program.poll()) is not None:
+            until_s = monotonic() + LINGER_S
+        if closed or monotonic() >= until_s:
             return code, out, err
 
 
